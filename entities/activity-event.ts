@@ -3,7 +3,7 @@
  * `administrator` (with `actorId`, that user's id), `operator` or `service:<name>`. `details` is JSON without secrets.
  * The database computes `topic`: the kind, or `logged-in:new` for a login that was reported by mail. `number` is the
  * place in the stream of public events: null until the sequencer gives it, 0 for an event that is not public, -1 for
- * one whose kind the release of the sequencer does not know.
+ * one of a kind that the release of the sequencer does not know.
  */
 
 import { defineEntity, p } from '@mikro-orm/core';

@@ -51,6 +51,7 @@ export { UniqueValue } from './unique-value.ts';
 export {
   avatarVariantsIn,
   imageKeyOf,
+  type Scan,
   storedAvatarVariants,
   storedVariants,
   Upload,

@@ -3,10 +3,15 @@ import { defineEntity, p } from '@mikro-orm/core';
 /** What the OpenID provider stores. */
 
 /*
- * The id is the OAuth `client_id`. Lists of addresses and scopes are separated by spaces, which neither contains. Of
- * secrets only the SHA-256 is stored; the former one is accepted until `formerUntil`. `publicKeys` are JWKs as
- * JSON, instead of a secret. `administratorId` is who created the application or last enabled it, `changedBy` who
- * changed it last; null for an operator. `disabledBy` is set while it is disabled.
+ * The id of an application is the OAuth `client_id`. Lists of addresses and scopes are separated by spaces, which
+ * neither contains. Of secrets only the SHA-256 is stored; the former one is accepted until `formerUntil`. `publicKeys`
+ * are JWKs as JSON, instead of a secret. `administratorId` is who created the application or last enabled it,
+ * `changedBy` who changed it last; null for an operator. `disabledBy` is set while it is disabled.
+ *
+ * A grant belongs to the session in which the user gave it, and to the epoch of that session. `scopes` and `resources`
+ * are separated by spaces. It ends with the epoch; without `offline_access` it also ends with the session, and its row
+ * stays as the memory of the consent. `logoutToldAt` is when the application was told that the login has ended. A grant
+ * that was ended itself has its own id as its session, and expired at 0 (`endGrants`).
  */
 
 /** Where an application runs decides how it identifies itself, and which flows and redirect addresses it may use. */
@@ -47,13 +52,6 @@ export const ApplicationSchema = defineEntity({
 export class Application extends ApplicationSchema.class {}
 
 ApplicationSchema.setClass(Application);
-
-/*
- * A grant belongs to the session in which the user gave it, and to the epoch of that session. `scopes` and `resources`
- * are separated by spaces. It ends with the epoch; without `offline_access` it also ends with the session, and its row
- * stays as the memory of the consent. `logoutToldAt` is when the application was told that the login has ended. A grant
- * that was ended itself has its own id as its session, and expired at 0 (`endGrants`).
- */
 
 export const GrantSchema = defineEntity({
   name: 'Grant',

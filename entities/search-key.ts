@@ -3,7 +3,7 @@
  */
 
 /** Longer than a name of 100 characters after most compatibility decompositions; the rest of a text is not searched. */
-export const SEARCH_KEY_LENGTH = 300;
+const SEARCH_KEY_LENGTH = 300;
 
 /** Diacritics, joiners and variation selectors; invisible characters; control characters; noncharacters. */
 const unsearched = /[\p{Script=Inherited}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\p{Cc}]/gu;

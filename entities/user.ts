@@ -185,7 +185,7 @@ export class User extends UserSchema.class {
     Object.assign(this, storedProfile(changedProfile(this.profile, change)));
   }
 
-  /** Sets the name and clears every other field. The caller of `claim` frees the unique values. */
+  /** Sets the name and clears every other field. `claimUser` frees the unique values. */
   private resetProfile(name: string): void {
     for (const field of optionalProfileFields) this[field] = null;
     this.fields = null;

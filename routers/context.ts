@@ -1,5 +1,4 @@
 import type { Access } from '../server/access/index.ts';
-import type { Scope } from '../server/access/scopes.ts';
 import type { Accounts } from '../server/accounts/index.ts';
 import type { Session } from '../server/accounts/sessions/index.ts';
 import type { Applications } from '../server/applications/index.ts';
@@ -8,6 +7,7 @@ import type { Events } from '../server/events/index.ts';
 import type { Credential } from '../server/lib/credential.ts';
 import type { Limits } from '../server/limits/index.ts';
 import type { OAuth } from '../server/oauth/index.ts';
+import type { Scope } from '../server/shared/scopes.ts';
 import type { Language } from '../server/shared/texts/languages.ts';
 import type { Uploads } from '../server/uploads/index.ts';
 import type { Webhooks } from '../server/webhooks/index.ts';
@@ -75,6 +75,8 @@ export interface Context extends Rules {
   returnAddress(asked: string): string | undefined;
   cookies: {
     setSession(session: { token: string; expiresAt: number }): void;
+    /** Undoes `setSession`: the browser keeps its cookie. */
+    forgetSession(): void;
     clearSession(): void;
     setState(provider: string, state: string): void;
     clearState(provider: string): void;

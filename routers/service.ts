@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { scopeNames } from '../server/access/scopes.ts';
 import { ServiceError } from '../server/errors.ts';
 import { publicEvent } from '../server/events/catalogue.ts';
 import { isToken } from '../server/lib/random-token.ts';
 import { type EventType, eventTypes } from '../server/shared/event-types.ts';
+import { scopeNames } from '../server/shared/scopes.ts';
 import { serviceProfile } from './account/profile.ts';
 import { answer, done } from './schemas/done.ts';
 import { fieldsIn, writtenFields } from './schemas/profile-fields.ts';

@@ -3,11 +3,11 @@ import { getHTTPStatusCodeFromError } from '@trpc/server/http';
 import { type TRPC_ERROR_CODE_KEY, TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc';
 import { ZodError } from 'zod';
 import { KEY_PREFIX } from '../server/access/index.ts';
-import type { Scope } from '../server/access/scopes.ts';
 import type { DeviceRequest, LoginRequest, OwnSession, Session } from '../server/accounts/sessions/index.ts';
 import type { Acting, Caller } from '../server/activity/caller.ts';
 import { type ErrorCode, type ErrorDetails, ServiceError } from '../server/errors.ts';
 import { type Credential, challengeOf } from '../server/lib/credential.ts';
+import type { Scope } from '../server/shared/scopes.ts';
 import type { Context } from './context.ts';
 
 /** A procedure's REST contract and its entry in /openapi.json. */
@@ -44,9 +44,11 @@ export type Meta = {
     attachment?: string;
     /** Its output `{location}` is sent as a redirect (302), described here. */
     redirect?: string;
+    /** True if its output names the user: it needs no header Expected-User. */
+    namesUser?: boolean;
     /** True if PUBLIC_USERS restricts its fields and callers. */
     isPublicRead?: boolean;
-    /** True if success sets or clears the session cookie. */
+    /** True if success sets or clears the session cookie. Known of operations that `protect`. */
     setsCookie?: boolean;
     /** Its own errors, beyond those of every call. */
     errors: ErrorCode[];
@@ -67,11 +69,17 @@ const t = initTRPC
   .create({
     isDev: false,
     errorFormatter({ shape, error }) {
-      const { message, code, status, details } = serviceErrorOf(error);
+      const { message, code, status, details, retryAfter } = serviceErrorOf(error);
       return {
         code: rpcCodes.get(status) ?? shape.code,
         message,
-        data: { code, httpStatus: status, path: shape.data.path, ...(details && { details }) },
+        data: {
+          code,
+          httpStatus: status,
+          path: shape.data.path,
+          ...(details && { details }),
+          ...(retryAfter !== undefined && { retryAfter }),
+        },
       };
     },
   });
@@ -79,8 +87,8 @@ const t = initTRPC
 export const { router, mergeRouters, createCallerFactory } = t;
 export const publicProcedure = t.procedure;
 
-async function requireSession(ctx: Context, scope: Scope | undefined): Promise<Session> {
-  const session = await checkedSession(ctx, scope);
+async function requireSession(ctx: Context, meta: Meta | undefined): Promise<Session> {
+  const session = await checkedSession(ctx, meta);
   if (!session) throw new ServiceError('UNAUTHENTICATED');
   return session;
 }
@@ -90,7 +98,7 @@ async function requireSession(ctx: Context, scope: Scope | undefined): Promise<S
  * without a session costs no more than this check.
  */
 const checkedProcedure = t.procedure.use(async ({ ctx, meta, type, next }) => {
-  const session = await requireSession(ctx, meta?.scope);
+  const session = await requireSession(ctx, meta);
   // A process that was frozen may find requests that their callers have abandoned, and perhaps repeated elsewhere.
   if (type === 'mutation' && ctx.isGone()) throw new ServiceError('REQUEST_TIMEOUT');
   // Set, not merged: tRPC would copy the context, which takes longer than all other steps of a call.
@@ -104,16 +112,16 @@ const isOfApplication = ({ credential }: Context): boolean =>
 
 /**
  * Checks the session again after a late body: a sender could hold back the end of the body until the session, or the
- * access key, has ended. The last check sets the cookie: another tab may have logged in since the first.
+ * access key, has ended.
  */
 export const sessionProcedure = checkedProcedure.use(({ ctx, meta, next, getRawInput }) => {
-  if (ctx.hasArrived() || isOfApplication(ctx)) {
-    keepCookie(ctx, ctx.session);
-    return next();
-  }
+  keepCookie(ctx, ctx.session);
+  if (ctx.hasArrived() || isOfApplication(ctx)) return next();
   const getCheckedInput = async () => {
+    // Another tab may log in before the body has arrived.
+    if (ctx.session.fresh) ctx.cookies.forgetSession();
     const input = await getRawInput();
-    const session = await requireSession(ctx, meta?.scope);
+    const session = await requireSession(ctx, meta);
     ctx.session = { ...session, fresh: session.fresh || ctx.session.fresh };
     keepCookie(ctx, ctx.session);
     return input;
@@ -183,22 +191,22 @@ export const serviceProcedure = t.procedure.use(({ ctx, next }) => {
 });
 
 /**
- * The caller's session. Rejects if it cannot be checked or is not that of the header Expected-User, and for a credential
- * that is invalid or without the scope.
+ * The caller's session. Rejects if it cannot be checked, with OTHER_USER if it is not that of the header Expected-User,
+ * and for a credential that is invalid or without the scope.
  */
-async function checkedSession(ctx: Context, scope?: Scope): Promise<Session | null> {
+async function checkedSession(ctx: Context, meta?: Meta): Promise<Session | null> {
   const { sessionToken: token, credential } = ctx;
   const session =
     token === undefined
-      ? credential && (await sessionBy(ctx, credential, scope))
+      ? credential && (await sessionBy(ctx, credential, meta?.scope))
       : await ctx.accounts.sessions.validate(token);
   if (!session) return null;
   const { id } = session.user;
   ctx.setLogUser(id);
+  if (meta?.openapi?.namesUser) return session;
   const expected = ctx.expectedUser();
   // A page may show one user while another tab has logged in another.
-  if (expected !== '' && expected !== id)
-    throw new ServiceError('UNAUTHENTICATED', { message: 'Another user is logged in' });
+  if (expected !== '' && expected !== id) throw new ServiceError('OTHER_USER');
   return session;
 }
 

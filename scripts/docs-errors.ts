@@ -1,8 +1,10 @@
+import { readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { restProcedures } from '../routers/procedures.ts';
 import { type ErrorCode, errorCodes, ServiceError } from '../server/errors.ts';
 import { generatedPage, table } from './generated-page.ts';
 
-/** `npm run docs:errors`: the sections of docs/errors.md, from server/errors.ts and the procedures. */
+/** `npm run docs:errors`: docs/errors, a page for each code, from server/errors.ts and the procedures. */
 
 /** `from`: the calls, where the procedures do not list the code. */
 const causes: Record<ErrorCode, { when: string; next: string; from?: string }> = {
@@ -24,7 +26,7 @@ const causes: Record<ErrorCode, { when: string; next: string; from?: string }> =
     next: 'Ask again. Offer `auth.forgotPassword`; the response does not tell whether there is an account.',
   },
   UNAUTHENTICATED: {
-    when: 'There is no session, it has ended or is not of the user in the header `Expected-User`, or the pending login, service token or access key is not valid.',
+    when: 'There is no session or it has ended, or the pending login, service token or access key is not valid.',
     next: 'Send the user to the log-in page, with `returnTo`.',
     from: 'every call that needs a session or a service token, and',
   },
@@ -83,6 +85,11 @@ const causes: Record<ErrorCode, { when: string; next: string; from?: string }> =
     when: 'The body took longer than 60 s, or a file arrived at less than 20 kB/s.',
     next: 'Send it again on a better connection.',
     from: 'every call with a body',
+  },
+  OTHER_USER: {
+    when: 'The session is of another user than the header `Expected-User` names: another tab has logged in.',
+    next: 'Load the page again.',
+    from: 'every call that needs a session, except `profile.get`',
   },
   EMAIL_TAKEN: {
     when: 'Another account has the address, or reserves it while a change of email can be undone.',
@@ -176,16 +183,28 @@ function callsWith(code: ErrorCode): string {
 const errors = errorCodes.map((code) => new ServiceError(code));
 const overview = table(
   ['Status', 'Code', 'Message'],
-  errors.map(({ status, code, message }) => [String(status), `[${code}](#${code.toLowerCase()})`, message]),
+  errors.map(({ status, code, message }) => [String(status), `[${code}](${code}.md)`, message]),
 );
-const sections = errors.map(({ code, status, message }) => {
-  const { when, next } = causes[code];
-  return [
-    `## ${code}`,
-    `Status ${status}: “${message}”`,
-    [`- **When:** ${when}`, `- **Then:** ${next}`, `- **From:** ${callsWith(code)}`].join('\n'),
-  ].join('\n\n');
-});
 
-export const errorsPage = generatedPage('errors.md', [overview, ...sections].join('\n\n'));
-if (import.meta.main) errorsPage.write();
+export const errorsPage = generatedPage('errors/README.md', overview);
+
+/** The page of each code, by its file in docs/errors. */
+export const codePages: Record<string, string> = Object.fromEntries(
+  errors.map(({ code, status, message }) => {
+    const { when, next } = causes[code];
+    const page = [
+      `# ${code}`,
+      `Status ${status}: “${message}”`,
+      [`- **When:** ${when}`, `- **Then:** ${next}`, `- **From:** ${callsWith(code)}`].join('\n'),
+      '[All codes](README.md)',
+    ].join('\n\n');
+    return [`${code}.md`, `${page}\n`];
+  }),
+);
+
+if (import.meta.main) {
+  const folder = join(import.meta.dirname, '../docs/errors');
+  for (const file of readdirSync(folder).filter((file) => file !== 'README.md')) rmSync(join(folder, file));
+  for (const [file, page] of Object.entries(codePages)) writeFileSync(join(folder, file), page);
+  errorsPage.write();
+}

@@ -6,7 +6,7 @@ import { generatedPage, table } from './generated-page.ts';
 /** `npm run docs:events`: the types of docs/events.md, from the catalogue. */
 type JsonSchema = z.core.JSONSchema.BaseSchema;
 
-/** The page has them once, for all types. */
+/** Documented once on the page. */
 const common = ['userId', 'actor'];
 
 const typeOf = ({ type, items }: JsonSchema) =>

@@ -23,7 +23,7 @@ export const sections: { text: string; pages: [title: string, file: string][] }[
     text: 'Front ends',
     pages: [
       ['API', 'docs/api.md'],
-      ['Error codes', 'docs/errors.md'],
+      ['Error codes', 'docs/errors/README.md'],
       ['Typed client', 'client/README.md'],
       ['Typed client, for assistants', 'client/SKILL.md'],
       ['Front ends', 'docs/front-ends.md'],
@@ -81,12 +81,15 @@ export const sections: { text: string; pages: [title: string, file: string][] }[
   },
 ];
 
-export const pages = sections.flatMap((section) => section.pages.map(([, file]) => file));
-
 /** Every document of the repository. */
 export const documents = ['*.md', '{client,docs,test}/**/*.md'].flatMap((pattern) =>
   globSync(pattern, { cwd: root, exclude: ['**/node_modules/**', '**/.vitepress/**', '**/dist/**'] }),
 );
+
+/** The pages of error codes, which the side bar does not list. */
+const codePages = documents.filter((file) => /^docs\/errors\/[A-Z_]+\.md$/.test(file) && !file.endsWith('README.md'));
+
+export const pages = [...sections.flatMap((section) => section.pages.map(([, file]) => file)), ...codePages.sort()];
 
 /** The anchor that GitHub makes of a heading; the site makes the same. */
 export const anchorOf = (heading: string): string =>

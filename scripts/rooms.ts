@@ -19,6 +19,18 @@ const accountRoom = (...rooms: string[]) => [
   ...rooms.map((room) => `server/accounts/${room}/index.ts`),
 ];
 
+/** What callers of the rules may import of them, besides the rooms of server/accounts. */
+const DOORS = [
+  'server/access/index.ts',
+  'server/accounts/index.ts',
+  'server/applications/index.ts',
+  'server/challenge/index.ts',
+  'server/events/*',
+  'server/oauth/index.ts',
+  'server/uploads/index.ts',
+  'server/webhooks/index.ts',
+];
+
 const HTTP = ['koa', '@koa/', '@trpc/'];
 const DRIVERS = ['ioredis', 'minio', '@smithy/', 'nodemailer', 'openid-client', 'mysql2', '@mikro-orm/mysql'];
 
@@ -33,9 +45,9 @@ const rooms: Record<string, Room> = {
   entities: { imports: ['server/shared/method-names.ts'], without: HTTP },
   'server/errors.ts': { imports: [] },
   'server/secrets.ts': { imports: [] },
+  'server/version.ts': { imports: [] },
   'server/lib': { imports: [] },
-  // The type of the texts.
-  'server/shared': { imports: ['server/texts/en.json'] },
+  'server/shared': { imports: [] },
   'server/config': { imports: ['server/lib/*', 'server/shared/**'] },
   'server/telemetry': { imports: ['server/lib/*', 'server/version.ts', 'server/config/index.ts'] },
   'server/texts': { imports: ['server/config/index.ts', 'server/shared/**'] },
@@ -97,45 +109,35 @@ const rooms: Record<string, Room> = {
     without: [...HTTP, ...DRIVERS],
   },
   routers: {
-    imports: [
-      ...accountRoom('*'),
-      'server/access/*',
-      'server/accounts/index.ts',
-      'server/challenge/index.ts',
-      'server/applications/index.ts',
-      'server/oauth/index.ts',
-      'server/events/*',
-      'server/uploads/index.ts',
-      'server/webhooks/index.ts',
-      'package.json',
-    ].filter((glob) => glob !== CONTRACTS && glob !== 'server/workers/*'),
+    imports: [...accountRoom('*'), ...DOORS, 'package.json'].filter(
+      (glob) => glob !== CONTRACTS && glob !== 'server/workers/*',
+    ),
     without: ['koa', '@koa/', ...DRIVERS],
   },
   'server/http': {
+    imports: [...accountRoom('*'), ...DOORS, 'server/parts/**', 'routers/**', 'package.json'].filter(
+      (glob) => glob !== 'server/workers/*',
+    ),
+  },
+  'server/cli': {
     imports: [
       ...accountRoom('*'),
-      'server/access/*',
-      'server/accounts/index.ts',
-      'server/challenge/index.ts',
-      'server/applications/index.ts',
-      'server/oauth/index.ts',
-      'server/events/*',
-      'server/uploads/index.ts',
-      'server/webhooks/index.ts',
+      ...DOORS,
+      'server/assemble.ts',
       'server/parts/**',
-      'routers/**',
-      'package.json',
-    ].filter((glob) => glob !== 'server/workers/*'),
+      'server/process/*',
+      'server/uploads/*',
+      'routers/schemas/*',
+    ],
   },
-  'server/cli': { imports: ['server/**', 'routers/**', 'entities/**', 'package.json'] },
-  server: { imports: ['server/**', 'package.json'] },
-  'client/pages': { imports: ['client/**', 'server/shared/**', 'server/access/scopes.ts'] },
+  server: {
+    imports: [...accountRoom('*'), ...DOORS, 'server/http/**', 'server/parts/**', 'server/process/*'],
+  },
+  'client/pages': { imports: ['client/**', 'server/shared/**'] },
 };
 
-const matches = (path: string, glob: string): boolean =>
-  new RegExp(
-    `^${glob.replaceAll('.', '\\.').replaceAll('**', '§').replaceAll('*', '[^/]*').replaceAll('§', '.*')}$`,
-  ).test(path);
+const patternOf = (glob: string): RegExp =>
+  new RegExp(`^${glob.replaceAll('.', '\\.').replaceAll('**', '§').replaceAll('*', '[^/]*').replaceAll('§', '.*')}$`);
 
 const roomOf = (file: string): string | undefined =>
   Object.keys(rooms)
@@ -146,7 +148,7 @@ const roomOf = (file: string): string | undefined =>
 export function problemOfImport(file: string, target: string): string | undefined {
   const room = roomOf(file);
   if (room === undefined || roomOf(target) === room) return undefined;
-  if (rooms[room]?.imports.some((glob) => matches(target, glob))) return undefined;
+  if (rooms[room]?.imports.some((glob) => patternOf(glob).test(target))) return undefined;
   return `${file}: ${room} must not import ${target}`;
 }
 
@@ -155,6 +157,37 @@ export function problemOfPackage(file: string, name: string): string | undefined
   const room = roomOf(file);
   const isForbidden = room && rooms[room]?.without?.some((start) => name === start || name.startsWith(start));
   return isForbidden ? `${file}: ${room} must not import ${name}` : undefined;
+}
+
+/** Each room with the other rooms whose files its row allows. */
+export function allowedRooms(files: readonly string[]): Record<string, string[]> {
+  const listed = files.map((file) => ({ file, room: roomOf(file) }));
+  const allowedIn = ([name, { imports }]: [string, Room]): [string, string[]] => {
+    const patterns = [...new Set(imports)].map(patternOf);
+    const allowed = listed.filter(({ file }) => patterns.some((pattern) => pattern.test(file)));
+    return [name, [...new Set(allowed.flatMap(({ room }) => room ?? []))].filter((room) => room !== name)];
+  };
+  return Object.fromEntries(Object.entries(rooms).map(allowedIn));
+}
+
+/** Rooms that import one another in a circle, the first again as the last; undefined if there is none. */
+export function circleIn(allowed: Readonly<Record<string, readonly string[]>>): string[] | undefined {
+  const withoutCircle = new Set<string>();
+  const circleFrom = (room: string, path: string[]): string[] | undefined => {
+    if (withoutCircle.has(room)) return undefined;
+    if (path.includes(room)) return [...path.slice(path.indexOf(room)), room];
+    for (const next of allowed[room] ?? []) {
+      const circle = circleFrom(next, [...path, room]);
+      if (circle) return circle;
+    }
+    withoutCircle.add(room);
+    return undefined;
+  };
+  for (const room of Object.keys(allowed)) {
+    const circle = circleFrom(room, []);
+    if (circle) return circle;
+  }
+  return undefined;
 }
 
 export const roomNames = Object.keys(rooms);

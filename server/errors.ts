@@ -21,6 +21,7 @@ const catalogue = {
   ORIGIN_MISMATCH: [403, 'Requests from this origin are not accepted'],
   NOT_FOUND: [404, 'Not found'],
   REQUEST_TIMEOUT: [408, 'The request took too long to arrive'],
+  OTHER_USER: [409, 'Another user is logged in. Please load the page again'],
   EMAIL_TAKEN: [409, 'Email already registered'],
   FIELD_TAKEN: [409, 'Already used by another account'],
   IDENTITY_TAKEN: [409, 'This identity belongs to another account'],
@@ -62,7 +63,7 @@ export interface ProofOfWork {
 interface ReachedLimit {
   points: number;
   seconds: number;
-  variable: string;
+  variable?: string;
 }
 
 interface ErrorOptions {
@@ -70,7 +71,7 @@ interface ErrorOptions {
   details?: ErrorDetails;
   /** Seconds until a retry may succeed: the Retry-After header. */
   retryAfter?: number;
-  /** The limit that was reached, for the RateLimit headers, and its variable, for the log. */
+  /** The limit that was reached, for the RateLimit headers, and its variable, if any, for the log. */
   limit?: ReachedLimit;
   /** The WWW-Authenticate header (RFC 6750 section 3). */
   challenge?: string;

@@ -4,7 +4,7 @@ import { trustAuthorities } from './process/authorities.ts';
 import { banner, type Providers } from './process/banner.ts';
 import { prepareDataDir } from './process/data-dir.ts';
 import { exposure } from './process/exposure.ts';
-import { hasOthers, isOneOfSeveral, reportReady, runProcesses } from './process/processes.ts';
+import { giveSignsOfLife, hasOthers, isOneOfSeveral, reportReady, runProcesses } from './process/processes.ts';
 import { applicationSecrets } from './process/secret.ts';
 import { onStopSignal } from './process/stop-signals.ts';
 import { keepWatchdogQuiet } from './process/watchdog.ts';
@@ -31,6 +31,8 @@ async function start(): Promise<void> {
   // Not loaded by a process that only supervises others.
   const { createService } = await import('./service.ts');
   const service = await createService(config, { secrets: createSecrets(applicationSecrets(config)), log });
+  // Not earlier: on a busy machine, loading may block for longer than a hung process is left.
+  if (isOneOfSeveral()) giveSignsOfLife();
 
   // With several processes, and with files on disk, only what is ready takes requests.
   const listensLast = hasOthers() || config.uploads.areOnDisk;

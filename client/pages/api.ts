@@ -46,7 +46,7 @@ export function refusalIn(error: unknown): Refusal {
   return { code: undefined, message: text('common.unreachable.noAnswer'), details: {}, retryAt: undefined };
 }
 
-/** Only the user can log in again: an administrator who acts for her cannot. */
+/** Only the user can log in again: an administrator who acts for the user cannot. */
 const keyOf = (code: ErrorCode): string =>
   code === 'REAUTHENTICATION_REQUIRED' && isActing() ? 'common.rules.impersonation' : `common.codes.${code}`;
 

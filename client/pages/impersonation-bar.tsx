@@ -1,6 +1,6 @@
 import type { ProfileGetOutput } from 'account-client';
 import { useProfile } from './account-menu/account-menu.tsx';
-import { time } from './language/in-readers-language.ts';
+import { time } from './language/format.ts';
 import { text } from './language/texts.ts';
 import { LogOut } from './views/login/log-out.tsx';
 
@@ -9,7 +9,7 @@ interface Props {
   email: string;
 }
 
-/** Says on every page that an administrator acts for the user, and ends it. */
+/** Shows that an administrator acts for the user, with a button that ends it. */
 export const ImpersonationBar = ({ impersonation: { expiresAt }, email }: Props) => (
   <section class="impersonation" aria-label={text('common.impersonation.label')}>
     <p>{text('common.impersonation.bar', { email, time: time(new Date(expiresAt * 1000)) })}</p>
@@ -17,7 +17,7 @@ export const ImpersonationBar = ({ impersonation: { expiresAt }, email }: Props)
   </section>
 );
 
-/** On pages that do not load the profile themselves, and before it is loaded. */
+/** For pages that do not load the profile, and until it is loaded. */
 export function OwnImpersonationBar() {
   const found = useProfile();
   if (!found?.impersonation) return null;

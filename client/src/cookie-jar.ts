@@ -24,6 +24,10 @@ export interface CookieJarOptions {
   fetch?: typeof globalThis.fetch | undefined;
 }
 
+/**
+ * Stores cookies like a browser (RFC 6265), of one service and its neighbouring hosts. It knows no public suffixes: use
+ * a jar only for services of one owner.
+ */
 export interface CookieJar {
   /** For `createClient({ fetch })`: sends the stored cookies, and stores those that the service sets. */
   fetch: typeof globalThis.fetch;
@@ -39,9 +43,8 @@ export interface CookieJar {
 const MAX_COOKIE = 4096;
 
 /**
- * Stores cookies like a browser, for programs: keeps the user of `createClient` logged in, in Node, React Native and
- * command lines. Follows RFC 6265 for one service and its neighbouring hosts. It knows no public suffixes, so use a jar
- * for services of one owner. It has no effect in a browser, where pages cannot set the Cookie header.
+ * Keeps the user of `createClient` logged in outside browsers: in Node, React Native and command lines. In a browser it
+ * has no effect: pages cannot set the Cookie header.
  */
 export function cookieJar({ saved = [], onChange, fetch = globalThis.fetch }: CookieJarOptions = {}): CookieJar {
   const cookies = new Map(saved.map((cookie) => [keyOf(cookie), cookie]));

@@ -20,17 +20,19 @@ export const errorLink =
   () =>
   ({ next, op }) =>
     observable((observer) => {
-      const whenUnauthenticated = [...watchers].map((begin) => begin(op.path));
+      const whenRefused = [...watchers].map((begin) => begin(op.path));
       return next(op).subscribe({
         next: (value) => observer.next(value),
         error(answer) {
           const error = classify(answer, url);
-          if (isServiceError(error, 'UNAUTHENTICATED')) for (const tell of whenUnauthenticated) tell();
+          if (isServiceError(error) && isOfSession(error.code)) for (const tell of whenRefused) tell();
           observer.error(TRPCClientError.from(error));
         },
         complete: () => observer.complete(),
       });
     });
+
+const isOfSession = (code: ErrorCode): boolean => code === 'UNAUTHENTICATED' || code === 'OTHER_USER';
 
 function classify(error: TRPCClientError<AppRouter>, url: string): Error {
   const { cause, meta, shape, data, message } = error;
@@ -41,7 +43,9 @@ function classify(error: TRPCClientError<AppRouter>, url: string): Error {
   const refusal = data ? { message, ...data } : refusalIn(meta?.['responseJSON']);
   if (refusal) {
     const status = data?.httpStatus ?? response?.status ?? 0;
-    return new ServiceError({ ...refusal, status, ...retryAfterIn(response) }, origin);
+    // A batch with different answers (207) has one header for all; `data` has the call's own.
+    const inHeader = response?.status === 207 ? {} : retryAfterIn(response);
+    return new ServiceError({ ...inHeader, ...refusal, status }, origin);
   }
   if (cause?.name === 'TimeoutError') return new TimeoutError('The service did not answer in time', origin);
   if (cause?.name === 'AbortError' || message === 'Aborted') return error;

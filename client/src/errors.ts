@@ -13,6 +13,8 @@ export interface ErrorData {
   httpStatus: number;
   path?: string | undefined;
   details?: ErrorDetails | undefined;
+  /** Of this call: the header of a batch may be that of another. */
+  retryAfter?: number;
 }
 
 /** tRPC passes on errors of this class unchanged; callers see ordinary errors. */

@@ -8,6 +8,11 @@ const WAIT_SECONDS = 25;
 export interface FollowOptions extends Pick<ServiceEventsInput, 'types' | 'limit'> {
   /** The number of the last event that was handled; 0 begins with the oldest event that the service stores. */
   after: number;
+  /**
+   * Called when no event up to a number remains to be handled, also past events of other types. Begin after it next time:
+   * the number of a rare event expires while the reader waits for the next one.
+   */
+  onPosition?: ((number: number) => unknown) | undefined;
   /** Ends the loop, also while it waits. */
   signal?: AbortSignal | undefined;
 }
@@ -19,24 +24,30 @@ export interface FollowOptions extends Pick<ServiceEventsInput, 'types' | 'limit
  */
 export async function* followEvents(
   client: Pick<Client, 'service'>,
-  { after, signal, ...query }: FollowOptions,
+  { after, onPosition, signal, ...query }: FollowOptions,
 ): AsyncGenerator<PublicEvent, void, void> {
   let next = after;
   let failures = 0;
-  while (!signal?.aborted) {
+  const read = async () => {
+    const input = { ...query, after: next, waitSeconds: WAIT_SECONDS };
     try {
-      const input = { ...query, after: next, waitSeconds: WAIT_SECONDS };
-      const page = await untilAborted(signal, (call) => client.service.events.query(input, call));
-      failures = 0;
-      for (const event of page.data) {
-        if (signal?.aborted) return;
-        yield event;
-      }
-      next = page.next;
+      return await untilAborted(signal, (call) => client.service.events.query(input, call));
     } catch (error) {
-      if (signal?.aborted) return;
+      if (signal?.aborted) return undefined;
       if (!isPassing(error)) throw error;
       await pauseAfter(error, failures++, signal);
+      return undefined;
     }
+  };
+  while (!signal?.aborted) {
+    const page = await read();
+    if (!page) continue;
+    failures = 0;
+    for (const event of page.data) {
+      if (signal?.aborted) return;
+      yield event;
+    }
+    if (page.next > next) await onPosition?.(page.next);
+    next = page.next;
   }
 }

@@ -10,7 +10,7 @@ export interface ImageClient {
 export interface ImageOptions {
   /** `avatar`: cropped to a square of 512 pixels; `post`: scaled to fit 1600 by 1600. */
   type: 'avatar' | 'post';
-  /** `private`: only addresses of `upload.address` lead to the image. `public` without it. */
+  /** `private`: only addresses of `upload.address` lead to the image, by the returned `name`. `public` without it. */
   visibility?: 'public' | 'private' | undefined;
   /**
    * Called as bytes of the file are sent, with its size as `total`. Without XMLHttpRequest (Node, workers), or with a
@@ -23,7 +23,7 @@ export interface ImageOptions {
 
 /**
  * Uploads a JPEG or PNG of at most 5 MB, which the service converts to WebP. The returned `url` can be the profile's
- * `avatar`. Rejects like a call: ServiceError (VALIDATION_FAILED for any other file), NetworkError, TimeoutError.
+ * `avatar`; it is empty for a private image. Rejects like a call: ServiceError (VALIDATION_FAILED for any other file), NetworkError, TimeoutError.
  */
 export async function uploadImage(
   client: ImageClient,

@@ -2,7 +2,7 @@ import { isNetworkError, isServiceError, isTimeoutError } from './errors.ts';
 
 const BACKOFF_MS = { first: 500, longest: 30_000 };
 /** A longer `Retry-After` counts as this: after it, a call shows whether to wait longer. */
-const LONGEST_MS = 60 * 60_000;
+const MAX_RETRY_AFTER_MS = 60 * 60_000;
 
 /** Whether a later call may succeed. */
 export const isPassing = (error: unknown): boolean =>
@@ -19,7 +19,7 @@ const backoff = (failures: number): number =>
   Math.min(BACKOFF_MS.first * 2 ** failures, BACKOFF_MS.longest) * (0.5 + Math.random() / 2);
 
 const retryAfterMs = (error: unknown): number =>
-  isServiceError(error) || isNetworkError(error) ? Math.min((error.retryAfter ?? 0) * 1000, LONGEST_MS) : 0;
+  isServiceError(error) || isNetworkError(error) ? Math.min((error.retryAfter ?? 0) * 1000, MAX_RETRY_AFTER_MS) : 0;
 
 const pause = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
   new Promise((resolve) => {

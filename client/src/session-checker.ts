@@ -2,7 +2,10 @@ import type { ServiceSessionOutput } from './api.ts';
 import { createServiceClient, type ServiceClientOptions } from './client.ts';
 
 export interface SessionCheckerOptions extends ServiceClientOptions {
-  /** Cache time of a result: a session ends here at most this much later than at the account service. */
+  /**
+   * Cache time of a result: a session ends here at most this much later than at the account service. Call
+   * `service.session` directly if that matters.
+   */
   cacheSeconds: number;
   /** Maximum cached sessions; default 10000, of about 1 kB each. The one checked longest ago is dropped first. */
   maxSessions?: number | undefined;
@@ -33,10 +36,8 @@ interface Known {
 }
 
 /**
- * Checks the sessions of requests to another service. Results are cached for `cacheSeconds`: a logout, a deletion, a new
- * password or a changed profile takes effect here that much later. Call `service.session` directly if that matters.
- * Concurrent checks of one session share a call. Sessions are cached by the hash of their token, and only valid ones, so
- * that invented tokens take no memory.
+ * Checks the sessions of requests to another service. A logout, a deletion, a new password or a changed profile takes
+ * effect here up to `cacheSeconds` later. Concurrent checks of one session share a call.
  */
 export function createSessionChecker({
   cacheSeconds,
@@ -44,7 +45,7 @@ export function createSessionChecker({
   ...options
 }: SessionCheckerOptions): SessionChecker {
   const accounts = createServiceClient(options);
-  /** By the hash of the token; the most recently checked is last. */
+  /** Valid sessions only, by the hash of their token: invented tokens take no memory. The last checked is last. */
   const known = new Map<string, Known>();
 
   let earlier: Promise<unknown> = Promise.resolve();

@@ -1,6 +1,9 @@
 import { createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
 
-/** Access tokens of applications, for the APIs that get them. A module of its own, because it alone loads jose. */
+/**
+ * Access tokens of applications, for the APIs that get them. A module of its own, because it alone loads jose. On
+ * WebCrypto: Node, Deno and workers.
+ */
 
 export interface AccessTokenOptions {
   /** APP_URL of the account service, as it is written there. */
@@ -75,8 +78,7 @@ function unlessUnknown(cause: unknown): never {
 
 /**
  * The claims of a JWT access token (RFC 9068) that the account service issued for this API. Rejects with
- * AccessTokenError. A token that is bound to a key (DPoP) is refused: its proof is not checked here. On WebCrypto: Node,
- * Deno and workers.
+ * AccessTokenError, also if the token is bound to a key (DPoP): its proof is not checked here.
  */
 export async function verifyAccessToken(
   token: string,

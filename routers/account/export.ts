@@ -10,6 +10,7 @@ const kinds = {
   text: z.string(),
   ownText: z.string(),
   optionalText: z.string().nullable(),
+  mailDetail: z.string().nullable(),
   number: z.int(),
   optionalNumber: z.int().nullable(),
   flag: z.boolean(),

@@ -58,6 +58,7 @@ export const profile = router({
         description: 'An access key or token without the scope `email` gets no `email`.',
         tags: ['Profile'],
         protect: true,
+        namesUser: true,
         errors: [],
       },
     })
@@ -119,8 +120,9 @@ export const profile = router({
     .mutation(async ({ ctx, input }) => {
       const { customFields, update, views } = ctx.accounts.users;
       const own = fieldsIn(ctx, input.fields, { write: 'owner' });
-      if (own && customFields.uniqueIn(own).length > 0) await ctx.limits.enforce('uniqueField', ctx.session.user.id);
-      const user = await update(ctx.session.user, { ...input, fields: own }, callerOf(ctx));
+      const owner = ctx.session.user;
+      if (own && customFields.asksForOthers(owner, own)) await ctx.limits.enforce('uniqueField', owner.id);
+      const user = await update(owner, { ...input, fields: own }, callerOf(ctx));
       return { success: true as const, user: views.toOwnProfile(user) };
     }),
 });

@@ -1,9 +1,10 @@
 import { validate as isUuid } from 'uuid';
 import { z } from 'zod';
 import { applicationKinds, tokenFormats } from '../../entities/index.ts';
-import { isWebAddress, rule } from '../../server/accounts/users/index.ts';
-import { type ListedApplication, MAX_APPLICATIONS, publicKey } from '../../server/applications/index.ts';
+import { isWebAddress, rule, shortText } from '../../server/accounts/users/index.ts';
+import { type ListedApplication, publicKey } from '../../server/applications/index.ts';
 import { ServiceError } from '../../server/errors.ts';
+import { MAX_APPLICATIONS } from '../../server/shared/receivers.ts';
 import { administratorsMeta } from '../administrators-meta.ts';
 import { answer, done } from '../schemas/done.ts';
 import * as fields from '../schemas/fields.ts';
@@ -24,19 +25,13 @@ const ofApplication = z.object({
 });
 
 /** An absolute URI without a fragment (RFC 8707 section 2). */
-const resource = z
-  .string()
-  .max(500)
-  .refine(
-    (text) => /^[!-~]+$/.test(text) && !text.includes('#') && URL.canParse(text),
-    rule('invalid_resource', 'Must be an absolute URI without a fragment'),
-  );
+const resource = shortText(500).refine(
+  (text) => /^[!-~]+$/.test(text) && !text.includes('#') && URL.canParse(text),
+  rule('invalid_resource', 'Must be an absolute URI without a fragment'),
+);
 
 /** RFC 6749 section 3.3. */
-const scope = z
-  .string()
-  .max(64)
-  .regex(/^[!#-[\]-~]+$/, 'Must be a scope of RFC 6749');
+const scope = shortText(64).regex(/^[!#-[\]-~]+$/, 'Must be a scope of RFC 6749');
 
 const kind = z.enum(applicationKinds).meta({
   description:

@@ -28,7 +28,15 @@ export const authorizations = router({
           'For the page `/authorize`, in the browser that began the request. `allow` and `userId` answer the step `consent`, after it was returned; `second-factor` asks the user to add one, or to log in with a passkey; `continue` names the address that ends the request. It takes no access key or token.',
         tags: ['Applications'],
         protect: false,
-        errors: ['VALIDATION_FAILED', 'UNAUTHENTICATED', 'INSUFFICIENT_SCOPE', 'NOT_FOUND', 'RATE_LIMITED'],
+        setsCookie: true,
+        errors: [
+          'VALIDATION_FAILED',
+          'UNAUTHENTICATED',
+          'INSUFFICIENT_SCOPE',
+          'OTHER_USER',
+          'NOT_FOUND',
+          'RATE_LIMITED',
+        ],
       },
     })
     .input(
@@ -63,7 +71,7 @@ export const authorizations = router({
         tags: ['Applications'],
         protect: false,
         setsCookie: true,
-        errors: ['VALIDATION_FAILED', 'UNAUTHENTICATED', 'INSUFFICIENT_SCOPE'],
+        errors: ['VALIDATION_FAILED', 'UNAUTHENTICATED', 'INSUFFICIENT_SCOPE', 'OTHER_USER'],
       },
     })
     .input(

@@ -59,9 +59,11 @@ export const auth = router({
       }),
     )
     .mutation(async ({ ctx, input }) => {
-      const { invitation, returnTo: asked, fields: sent, ...person } = input;
-      const registrant = { ...person, fields: fieldsIn(ctx, sent, { write: 'owner', isNew: true }) };
-      const returnTo = admitReturn(ctx, asked);
+      const { password, acceptTerms, termsVersion, invitation } = input;
+      const own = fieldsIn(ctx, input.fields, { write: 'owner', isNew: true });
+      const terms = { acceptTerms, termsVersion };
+      const registrant = { name: input.name, email: input.email, password, fields: own, ...terms };
+      const returnTo = admitReturn(ctx, input.returnTo);
       if (invitation !== undefined) {
         const { user, deviceCookie, ...link } = await ctx.accounts.lifecycle.registration.registerInvited(
           registrant,

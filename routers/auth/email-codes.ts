@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { ServiceError } from '../../server/errors.ts';
 import type { Context } from '../context.ts';
+import { returnToOutput, storedReturn } from '../return-to.ts';
 import { answer, done } from '../schemas/done.ts';
 import * as fields from '../schemas/fields.ts';
 import { attemptProcedure, loginRequest, publicProcedure } from '../trpc.ts';
@@ -42,7 +43,7 @@ export const emailCodes = {
         path: '/auth/email-code/finish',
         summary: 'Log in with the mailed code',
         description:
-          'Takes the code, and the cookie `auth_pending` of POST /auth/email-code. Responds like a login, and asks for a second factor like one. Without an account, creates a verified one, if the address may have one (REGISTRATION_CLOSED). The code proves the inbox: login methods that are not proven to be the owner’s are removed. Attempts count as logins, wrong codes per account too; the fifth wrong one ends the code. UNAUTHENTICATED without a pending code, and after everything that ends all sessions. NOT_FOUND unless `EMAIL_CODES` is on.',
+          'Takes the code, and the cookie `auth_pending` of POST /auth/email-code. Responds like a login, and asks for a second factor like one. Without an account, creates a verified one, if the address may have one (REGISTRATION_CLOSED); `returnTo` is that of its invitation. The code proves the inbox: login methods that are not proven to be the owner’s are removed. Attempts count as logins, wrong codes per account too; the fifth wrong one ends the code. UNAUTHENTICATED without a pending code, and after everything that ends all sessions. NOT_FOUND unless `EMAIL_CODES` is on.',
         tags: ['Authentication'],
         setsCookie: true,
         protect: false,
@@ -61,13 +62,13 @@ export const emailCodes = {
       },
     })
     .input(z.object({ code: fields.code }))
-    .output(loggedIn)
+    .output(loggedIn.extend({ returnTo: returnToOutput }))
     .mutation(async ({ ctx, input }) => {
       const emailCode = emailCodeOf(ctx);
       const request = { ...loginRequest(ctx), browser: ctx.browser() };
       const outcome = await emailCode.finish(ctx.pendingLogin, input.code, request);
       if (outcome.result !== 'wrong-code' || outcome.isOver) ctx.cookies.clearPending();
       if (outcome.result === 'wrong-code') throw new ServiceError('INVALID_CODE');
-      return answerLogin(ctx, outcome);
+      return { ...answerLogin(ctx, outcome), ...storedReturn(ctx, outcome.invitedTo) };
     }),
 };

@@ -3,7 +3,7 @@ import { type FlowEnd, type FlowPurpose, flowPurposes } from '../../server/accou
 import { type ErrorCode, ServiceError } from '../../server/errors.ts';
 import { pagePaths, sessionPaths } from '../../server/shared/page-paths.ts';
 import type { Context } from '../context.ts';
-import { admitReturn, returnTo as returnToInput } from '../return-to.ts';
+import { admitReturn, returnTo as returnToInput, storedReturn } from '../return-to.ts';
 import { currentSession, isRecent, loginRequest, publicProcedure, router } from '../trpc.ts';
 import { setLogin } from './login-answer.ts';
 
@@ -58,7 +58,8 @@ export const flowErrors: ReadonlySet<string> = new Set([
 const failureAt = (purpose: FlowPurpose, failure: keyof typeof failures, page: string = pages[purpose].failed) =>
   `${page}?error=${failures[failure]}`;
 
-function locationOf(ctx: Context, { purpose, page, returnTo, result }: FlowEnd): string {
+function locationOf(ctx: Context, { purpose, page, result, invitedTo, ...end }: FlowEnd): string {
+  const returnTo = end.returnTo ?? storedReturn(ctx, invitedTo).returnTo;
   const pageWithReturn = (location: string) => withReturn(location, returnTo);
   if (result === 'verification-sent') return pageWithReturn(pagePaths.verifyEmail);
   if (result === 'second-factor') return pageWithReturn(pagePaths.secondFactor);
@@ -134,8 +135,16 @@ export const idp = router({
           'Sends the browser to the provider, with a state cookie that lasts ten minutes. The callback is bound to this browser, by the cookie `auth_browser`. Refused with ORIGIN_MISMATCH unless one of our own pages sent the browser: purposes other than a login, and a start that another site loads in a frame or as a part of its page. `link` and `reauthenticate` need a session, to which the callback is bound too.',
         tags: ['Authentication'],
         protect: false,
+        setsCookie: true,
         redirect: `The provider's authorization page; where it cannot be asked ${failureAt('login', 'failed')}, and where it does not let users prove a login ${failureAt('reauthenticate', 'proves-no-login')}. A navigation that is refused with 401 or 403 leads to ${pagePaths.logIn} or ${pagePaths.security}`,
-        errors: ['UNAUTHENTICATED', 'REAUTHENTICATION_REQUIRED', 'ORIGIN_MISMATCH', 'NOT_FOUND', 'RATE_LIMITED'],
+        errors: [
+          'UNAUTHENTICATED',
+          'OTHER_USER',
+          'REAUTHENTICATION_REQUIRED',
+          'ORIGIN_MISMATCH',
+          'NOT_FOUND',
+          'RATE_LIMITED',
+        ],
       },
     })
     .input(

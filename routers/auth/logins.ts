@@ -70,12 +70,14 @@ export const logins = {
         description:
           'Returns the options for `navigator.credentials.get`. The challenge is valid once, for five minutes, in this browser: sets its cookie `auth_browser`. `second-factor` requires a pending login (cookie `auth_pending`), `reauthenticate` a session: both allow only the passkeys of that user.',
         tags: ['Authentication'],
+        setsCookie: true,
         protect: false,
         errors: [
           'VALIDATION_FAILED',
           'UNAUTHENTICATED',
           'FORBIDDEN',
           'INSUFFICIENT_SCOPE',
+          'OTHER_USER',
           'ACCOUNT_BLOCKED',
           'RATE_LIMITED',
         ],

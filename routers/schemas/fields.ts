@@ -9,6 +9,7 @@ import {
   lengthOf,
   normalizeEmail,
   rule,
+  shortText,
   text,
   webAddress,
 } from '../../server/accounts/users/index.ts';
@@ -88,9 +89,7 @@ export const acceptTerms = z.boolean().default(false).meta({ example: true });
 export const termsVersion = z.string().max(2048).meta({ description: 'A version of the terms', example: '2026-11' });
 
 /** A code of an authenticator app; apps display it in two groups. */
-export const code = z
-  .string()
-  .max(16)
+export const code = shortText(16)
   .overwrite((value) => value.replace(/\s/g, ''))
   .refine((value) => /^\d{6}$/.test(value), rule('invalid_code', 'Must have six digits'))
   .meta({ example: '123456' });

@@ -1,13 +1,12 @@
 import { z } from 'zod';
+import { shortText } from '../../server/accounts/users/index.ts';
 
 /** The JSON of WebAuthn Level 3 (section 5.1), as browsers and `@simplewebauthn/browser` read and write it. */
 
 /** At most `max` characters. */
 const base64url = (max: number) =>
-  z
-    .string()
+  shortText(max)
     .min(1)
-    .max(max)
     .regex(/^[A-Za-z0-9_-]*$/, 'Must be base64url without padding');
 
 /** At most 1023 bytes. */

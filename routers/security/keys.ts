@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { KEY_PREFIX, type ListedKey, MAX_KEYS } from '../../server/access/index.ts';
-import { scopeNames, scopes } from '../../server/access/scopes.ts';
+import { scopeNames, scopes } from '../../server/shared/scopes.ts';
 import { answer, done } from '../schemas/done.ts';
 import * as fields from '../schemas/fields.ts';
 import { toUnixSeconds, toUnixSecondsOrNull, unixSeconds } from '../schemas/unix-seconds.ts';

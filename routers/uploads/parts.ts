@@ -62,10 +62,10 @@ export const partProcedures = {
         path: '/api/upload/parts',
         summary: 'Get addresses to upload parts of a file to',
         description:
-          'For a file whose declaration was answered with `parts`, for 24 hours. PUT each part to its presignedUrl within expiresIn seconds, with exactly its size as Content-Length, and then call `upload.complete`. A part may be sent again.',
+          'For a file that `upload.presign` answered with `parts`: the first call within an hour, others for 24 hours. PUT each part to its presignedUrl within expiresIn seconds, with exactly its size as Content-Length, and then call `upload.complete`. A part may be sent again.',
         tags: ['Uploads'],
         protect: true,
-        errors: ['VALIDATION_FAILED', 'FORBIDDEN', 'NOT_FOUND'],
+        errors: ['VALIDATION_FAILED', 'FORBIDDEN', 'NOT_FOUND', 'RATE_LIMITED'],
       },
     })
     .input(
@@ -81,10 +81,12 @@ export const partProcedures = {
         expiresIn: z.int(),
       }),
     )
-    .mutation(async ({ ctx, input: { key, parts } }) => ({
-      success: true as const,
-      ...(await ctx.uploads.presignParts(ctx.session.user.id, key, parts)),
-    })),
+    .mutation(async ({ ctx, input: { key, parts } }) => {
+      const { user } = ctx.session;
+      await ctx.limits.enforce('uploadParts', user.id);
+      const presigned = await ctx.uploads.presignParts(user.id, key, parts, () => countCheck(ctx));
+      return { success: true as const, ...presigned };
+    }),
 
   complete: userProcedure
     .meta({

@@ -117,7 +117,7 @@ export const storedUploadProcedures = {
         path: '/api/upload',
         summary: 'The storage usage and quota of the logged-in user',
         description:
-          'Direct uploads count from their declaration, images from their storage, both until they are deleted.',
+          'Direct uploads count from their declaration, images from their storage, both until they are deleted; direct uploads at least until their address has expired.',
         tags: ['Uploads'],
         protect: true,
         errors: [],
@@ -177,7 +177,7 @@ export const storedUploadProcedures = {
         path: '/api/uploads/{name}',
         summary: 'Delete an upload of the logged-in user',
         description:
-          'Its bytes stop counting at once. The profile of the user no longer shows it. Data that is still sent to its address is deleted after the address has expired. A file in quarantine is not deleted.',
+          'Its bytes stop counting at once; while its address is valid, after that has expired. The profile of the user no longer shows it. Data that is still sent to its address is deleted after the address has expired. A file in quarantine is not deleted.',
         tags: ['Uploads'],
         protect: true,
         errors: ['FORBIDDEN', 'NOT_FOUND', 'UPLOAD_QUARANTINED'],

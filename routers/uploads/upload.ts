@@ -12,7 +12,7 @@ import {
   type UploadContext,
   uploadKey,
 } from './parts.ts';
-import { storedUploadProcedures } from './stored-uploads.ts';
+import { storedUploadProcedures, uploadName } from './stored-uploads.ts';
 
 /** The form of POST /api/upload/image; over /trpc a FormData with the same two fields. Other fields are ignored. */
 const imageForm = z
@@ -130,7 +130,10 @@ export const upload = router({
     .output(
       z.object({
         success: z.literal(true),
-        url: z.string(),
+        url: z.string().meta({ description: 'Empty for a private image' }),
+        name: uploadName
+          .optional()
+          .meta({ description: 'Only of a private image: the input of `upload.address` and `upload.remove`' }),
         originalName: z.string(),
         size: z.int(),
         width: z.int(),

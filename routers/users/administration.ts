@@ -72,8 +72,7 @@ const findInput = z
   .object({
     ...listFields,
     standing: z.enum(namesOf(standings)).optional().meta({
-      description:
-        'Only administrators, or users whose email is not verified, who are blocked, or who are being deleted. Not with `q` or `sort`',
+      description: 'Only administrators, or users who are unverified, blocked or being deleted. Not with `q` or `sort`',
     }),
     sort: z.enum(namesOf(sorts)).optional().meta({
       description: 'The order of all users; a minus means descending. Not with `q`, which has an order of its own',

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type OptionalProfileField, optionalProfileFields } from '../../entities/index.ts';
-import { isSearchable, isSearchCursor, rule } from '../../server/accounts/users/index.ts';
+import { isSearchable, isSearchCursor, rule, shortText } from '../../server/accounts/users/index.ts';
 import { ServiceError } from '../../server/errors.ts';
 import { invalidCursor, MAX_PAGE, pageLimit, pageOf } from '../schemas/page.ts';
 import { readFields } from '../schemas/profile-fields.ts';
@@ -34,9 +34,7 @@ export const publicUser = listed
 export const listFields = {
   limit: pageLimit,
   cursor: z.string().optional().meta({ description: 'nextCursor of the previous page with the same q' }),
-  q: z
-    .string()
-    .max(254)
+  q: shortText(254)
     .refine((text) => text.isWellFormed(), rule('invalid_characters', 'Contains characters that are not allowed'))
     .refine((text) => text === '' || isSearchable(text), rule('not_searchable', 'Must contain a searchable character'))
     .optional()

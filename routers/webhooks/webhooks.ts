@@ -1,8 +1,10 @@
 import { validate as isUuid } from 'uuid';
 import { z } from 'zod';
+import { isStorable, text } from '../../server/accounts/users/index.ts';
 import { ServiceError } from '../../server/errors.ts';
 import { eventTypes } from '../../server/shared/event-types.ts';
-import { EVERY_TYPE, type ListedDelivery, type ListedWebhook, MAX_WEBHOOKS } from '../../server/webhooks/index.ts';
+import { MAX_WEBHOOKS } from '../../server/shared/receivers.ts';
+import { EVERY_TYPE, type ListedDelivery, type ListedWebhook } from '../../server/webhooks/index.ts';
 import { administratorsMeta } from '../administrators-meta.ts';
 import { answer, done } from '../schemas/done.ts';
 import { MAX_PAGE, pageOf, uuidPage } from '../schemas/page.ts';
@@ -39,7 +41,7 @@ const given = {
     .meta({
       description: '`user`: `data.user` is the profile, as `service.users` returns it at the time of sending',
     }),
-  description: z.string().trim().max(200),
+  description: text(200, isStorable),
 };
 
 const webhook = z

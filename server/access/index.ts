@@ -9,10 +9,10 @@ import type { Users } from '../accounts/users/index.ts';
 import type { Credential, Proof } from '../lib/credential.ts';
 import { hashOf } from '../lib/random-token.ts';
 import type { Database } from '../parts/database/contract.ts';
+import { isScope, type Scope } from '../shared/scopes.ts';
 import { KEY_PREFIX, parseKey } from './key-format.ts';
 import { createKeyRows } from './key-rows.ts';
 import { createKeys, scopesIn } from './keys.ts';
-import { isScope, type Scope } from './scopes.ts';
 
 export { isKeyId, KEY_PREFIX } from './key-format.ts';
 export { type ListedKey, MAX_KEYS } from './keys.ts';
@@ -40,7 +40,7 @@ export type TokenResolver = (
 >;
 
 /** The caller behind a bearer credential. Its session has no id, so it is never recent. */
-export interface BearerSession extends Session {
+interface BearerSession extends Session {
   id: undefined;
   fresh: false;
   scopes: readonly Scope[];

@@ -25,7 +25,7 @@ interface KeyRow extends Pick<AccessKey, 'secretHash' | 'scopes' | 'expiresAt'> 
 }
 
 /** A valid key and its user. Times in milliseconds since 1970. */
-export interface FoundKey extends KeyRow {
+interface FoundKey extends KeyRow {
   user: Account;
 }
 

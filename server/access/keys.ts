@@ -6,8 +6,8 @@ import type { Caller } from '../activity/caller.ts';
 import { ServiceError } from '../errors.ts';
 import { hashOf } from '../lib/random-token.ts';
 import { columnsOf, type Database, type ReadTables, sql } from '../parts/database/contract.ts';
+import { isScope, type Scope } from '../shared/scopes.ts';
 import { isKeyId, newKey } from './key-format.ts';
-import { isScope, type Scope } from './scopes.ts';
 
 /** Maximum keys per user. */
 export const MAX_KEYS = 50;

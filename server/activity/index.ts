@@ -28,7 +28,7 @@ const MAX_ADDRESS = 64;
 /**
  * The topic of a login that was reported by mail (detail `device` is `new`). The topic of any other event is its kind.
  */
-const TOLD_LOGIN = 'logged-in:new';
+export const TOLD_LOGIN = 'logged-in:new';
 const LOGIN = 'logged-in' satisfies EventKind;
 
 /** The one event that outlives its user. */
@@ -98,6 +98,18 @@ export const createActivity = (database: Database, { keptDays }: { keptDays: num
       .execute();
   };
 
+  /** Deletes by the primary key, so that a worker's locks are not waited for. */
+  const deleteDeliveries = async (tables: AllTables, eventId: string) => {
+    const webhooks = await tables.selectFrom('webhooks').select('id').execute();
+    if (webhooks.length === 0) return;
+    const ids = webhooks.map(({ id }) => id);
+    await tables
+      .deleteFrom('webhook_deliveries')
+      .where('webhook_id', 'in', ids)
+      .where('event_id', '=', eventId)
+      .execute();
+  };
+
   return {
     /** Inserts an event in the caller's transaction. */
     record,
@@ -107,7 +119,9 @@ export const createActivity = (database: Database, { keptDays }: { keptDays: num
       await insertOf(tables, await Promise.all(userIds.map((userId) => rowOf(userId, event, caller)))).execute();
     },
 
-    /** Deletes the user's latest event of a kind, if it is of the same actor. Resolves to its details. */
+    /**
+     * Deletes the user's latest event of a kind, and its deliveries, if it is of the same actor. Resolves to its details.
+     */
     async takeLatest<Kind extends EventKind>(
       tables: AllTables,
       userId: string,
@@ -124,18 +138,25 @@ export const createActivity = (database: Database, { keptDays }: { keptDays: num
         .executeTakeFirst();
       if (!latest || latest.actor !== actor || latest.actorId !== (actorId ?? null)) return undefined;
       await tables.deleteFrom('activity').where('id', '=', latest.id).execute();
+      // Also those of a sequencer for which the deletion waited.
+      await deleteDeliveries(tables, latest.id);
       return JSON.parse(latest.details ?? '{}') as DetailsOf<Kind>;
     },
 
     /**
-     * True if the user has `most` events of a kind in the last `withinMs`. Logins that were reported by mail are not
-     * counted.
+     * True if the user has `most` events of a kind, or of a kind with these details, in the last `withinMs`. Logins that were
+     * reported by mail are a kind of their own. `isUntrusted`: without the access of trusted applications, which is not mailed.
      */
     async hasMost(
       tables: ReadTables,
       userId: string,
-      kind: EventKind,
-      { most, withinMs }: { most: number; withinMs: number },
+      kind: EventKind | typeof TOLD_LOGIN,
+      {
+        most,
+        withinMs,
+        details,
+        isUntrusted = false,
+      }: { most: number; withinMs: number; details?: object; isUntrusted?: boolean },
     ): Promise<boolean> {
       const recent = await tables
         .selectFrom('activity')
@@ -143,19 +164,26 @@ export const createActivity = (database: Database, { keptDays }: { keptDays: num
         .where('user_id', '=', userId)
         .where('topic', '=', kind)
         .where('id', '>', firstIdOf(Date.now() - withinMs))
+        .$if(details !== undefined, (rows) => rows.where('details', '=', JSON.stringify(details)))
+        .$if(isUntrusted, (rows) => rows.where(sql<boolean>`coalesce(details, '') not like ${'%,"trusted":"true"}'}`))
         .limit(most)
         .execute();
       return recent.length === most;
     },
 
     /**
-     * Logins reported by mail, newest first, at most `most`: those after `from` (milliseconds since 1970) and after the
-     * latest event of the kinds `since`.
+     * Logins reported by mail, at most `most` of them in this order of time: those after `from` (milliseconds since 1970)
+     * and after the latest event of the kinds `since`.
      */
     async toldLogins(
       tables: AllTables,
       userId: string,
-      { from, since, most }: { from: number; since: readonly EventKind[]; most?: number | undefined },
+      {
+        from,
+        since,
+        most,
+        order = 'desc',
+      }: { from: number; since: readonly EventKind[]; most?: number | undefined; order?: 'asc' | 'desc' | undefined },
     ): Promise<ListedEvent[]> {
       const first = firstIdOf(Math.max(from, 0));
       // One index lookup per kind, however many events there are.
@@ -182,7 +210,7 @@ export const createActivity = (database: Database, { keptDays }: { keptDays: num
         .where('user_id', '=', userId)
         .where('topic', '=', TOLD_LOGIN)
         .where('id', '>', end)
-        .orderBy('id', 'desc')
+        .orderBy('id', order)
         .$if(most !== undefined, (rows) => rows.limit(most as number));
       return (await logins.execute()).map(toListed);
     },

@@ -102,7 +102,7 @@ export const eventKinds = {
   },
   'profile-changed': { meaning: 'the profile was changed', details: { fields: text('which fields') } },
   'user-invited': {
-    meaning: 'the administrator invited somebody to create an account',
+    meaning: 'the administrator invited a person to create an account',
     details: { email: text('the invited address') },
   },
   'invitation-revoked': {
@@ -123,7 +123,11 @@ export const eventKinds = {
   'application-removed': { meaning: 'the administrator removed an application', details: { name: text('its name') } },
   'grant-created': {
     meaning: 'an application got access to the account',
-    details: { application: text('its name'), applicationId: text('its id') },
+    details: {
+      application: text('its name'),
+      applicationId: text('its id'),
+      trusted: text('`true` if no mail was sent, because the application is trusted').exactOptional(),
+    },
   },
   'grant-revoked': {
     meaning: 'the access of an application ended',

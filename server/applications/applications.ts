@@ -11,12 +11,20 @@ import type { Activity } from '../activity/index.ts';
 import { invalidField, ServiceError } from '../errors.ts';
 import { hashOf, newToken } from '../lib/random-token.ts';
 import type { Limits } from '../limits/index.ts';
-import { type AllTables, columnsOf, type Database, nowOf, type ReadTables, sql } from '../parts/database/contract.ts';
+import {
+  type AllTables,
+  columnsOf,
+  type Database,
+  lockShared,
+  nowOf,
+  type ReadTables,
+  sql,
+} from '../parts/database/contract.ts';
 import { requireSendable, type WebhookSender } from '../parts/webhook-sender/contract.ts';
+import { MAX_APPLICATIONS } from '../shared/receivers.ts';
 import { type PublicKey, problemOfKeys, publicKey, toStored } from './public-keys.ts';
 import { problemOfRedirects } from './redirect-uris.ts';
 
-export const MAX_APPLICATIONS = 100;
 /** Two secrets are valid for this long after a rotation. */
 const ROTATION_MS = 24 * 60 * 60_000;
 
@@ -100,6 +108,9 @@ const noApplication = () => new ServiceError('NOT_FOUND', { message: 'There is n
 const noLogins = () =>
   invalidField('backchannelLogoutUri', 'not_allowed', 'Nobody logs in to applications of this kind');
 
+/** RFC 3986. */
+const noUri = () => invalidField('backchannelLogoutUri', 'malformed', 'Must be an address in ASCII');
+
 export interface ApplicationNeeds {
   database: Database;
   limits: Pick<Limits, 'enforce'>;
@@ -131,6 +142,7 @@ export const createApplicationActs = (needs: ApplicationNeeds) => {
     if (actor === 'administrator') await limits.enforce('administration', actorId);
     return database.transaction(async (em, tables) => {
       await lockStillAdministrator(em, caller);
+      if (event === 'application-added') await lockShared(em, 'applications');
       const done = await act(tables);
       if (actorId) await recordUnmailed(tables, actorId, { kind: event, details: { name: done.name } }, caller);
       return done;
@@ -148,6 +160,7 @@ export const createApplicationActs = (needs: ApplicationNeeds) => {
     const { publicKeys: keys, backchannelLogoutUri } = fields;
     if (typeof backchannelLogoutUri === 'string') {
       if (kind === 'service') throw noLogins();
+      if (!/^[!-~]*$/.test(backchannelLogoutUri)) throw noUri();
       requireSendable(sender, 'backchannelLogoutUri', backchannelLogoutUri);
     }
     const isRequired = former !== undefined && former.publicKeys.length > 0;
@@ -292,5 +305,3 @@ export const createApplicationActs = (needs: ApplicationNeeds) => {
     },
   };
 };
-
-export type ApplicationActs = ReturnType<typeof createApplicationActs>;

@@ -10,7 +10,6 @@ export {
   hasSecret,
   type ListedApplication,
   listedColumns,
-  MAX_APPLICATIONS,
   toListed,
 } from './applications.ts';
 export { assertionAlgorithms, type PublicKey, publicKey } from './public-keys.ts';

@@ -1,6 +1,6 @@
 import type { LimitName } from '../limits/index.ts';
 
-/** The procedures that may demand a challenge, and the limit whose use decides it. They all work without a session. */
+/** The procedures that may demand a challenge, with the limit that decides by its use. All work without a session. */
 export const guarded = {
   'auth.register': 'register',
   'auth.login': 'login',

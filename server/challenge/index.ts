@@ -14,7 +14,7 @@ import { issue, solvedBy, USABLE_MS } from './proof-of-work.ts';
 
 export { isGuarded } from './guarded.ts';
 
-/** At most 0.9 s of a browser whose main thread is slowed four times, 0.1 s of a worker (docs/design/limits.md). */
+/** At most 0.9 s in a browser with a main thread slowed four times, 0.1 s in a worker (docs/design/limits.md). */
 const LOWEST = 100_000;
 /** Each quarter of a limit doubles the work, up to sixteen times. */
 const STEPS_PER_LIMIT = 4;

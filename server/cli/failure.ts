@@ -2,6 +2,7 @@ import { ConfigError } from '../config/index.ts';
 import { ServiceError } from '../errors.ts';
 import type { Database } from '../parts/database/contract.ts';
 import { describeFailure } from '../parts/database/failure.ts';
+import { isDamaged } from '../parts/sql-errors.ts';
 
 /** A wrong use of a command. */
 export class UsageError extends Error {}
@@ -12,7 +13,7 @@ export class UsageError extends Error {}
  */
 export function explain(error: unknown, usage = ''): string {
   const { code = '', message, path, stack, cause } = error as NodeJS.ErrnoException & { cause?: unknown };
-  if (error instanceof ConfigError || error instanceof UsageError) return message;
+  if (error instanceof ConfigError || error instanceof UsageError || isDamaged(error)) return message;
   if (error instanceof ServiceError) return describeFailure(cause) ?? message;
   if (code.startsWith('ERR_PARSE_ARGS')) return `${message}\n${usage}`;
   return describeFailure(error) ?? (path === undefined ? (stack ?? String(error)) : message);

@@ -33,11 +33,16 @@ export const closedPrefixes = ({ scan }: Pick<Config, 'scan'>): string[] => [
   ...(scan ? [PENDING] : []),
 ];
 
+/** How a storage refuses strangers. Any other failure, such as 503, says nothing about who may read. */
+const REFUSALS = [401, 403, 404];
+/** That of Cloudflare R2, with 400. */
+const REFUSED_BY_R2 = /<Code>InvalidArgument<\/Code>\s*<Message>Authorization<\/Message>/;
+
 /**
- * Stores an object under a closed prefix, reads it as a stranger, and deletes it. Resolves to the statuses that a
- * stranger gets: by its plain address, and by an altered one.
+ * Stores an object under a closed prefix, reads it as a stranger by its plain address and by an altered one, and deletes
+ * it. Resolves to undefined if all are refused; otherwise to the lowest other status: below 400, a stranger can read.
  */
-export async function strangersAt(prefix: string, objects: ObjectStorage): Promise<number[]> {
+export async function strangersAt(prefix: string, objects: ObjectStorage): Promise<number | undefined> {
   const key = `${prefix}probe-${randomUUID()}.png`;
   await objects.put(key, Buffer.from('closed'), 'image/png');
   try {
@@ -46,14 +51,16 @@ export async function strangersAt(prefix: string, objects: ObjectStorage): Promi
     for (const name of ['X-Amz-Signature', 'signature'])
       if (altered.searchParams.has(name)) altered.searchParams.set(name, '0'.repeat(64));
     address.search = '';
-    return await Promise.all([String(address), objects.publicUrl('') + key, String(altered)].map(statusOf));
+    const statuses = await Promise.all([String(address), objects.publicUrl('') + key, String(altered)].map(statusOf));
+    return statuses.filter((status) => !REFUSALS.includes(status)).sort((a, b) => a - b)[0];
   } finally {
     await objects.delete(key).catch(() => undefined);
   }
 }
 
 async function statusOf(address: string): Promise<number> {
-  const { status, body } = await fetch(address);
-  await body?.cancel();
-  return status;
+  const response = await fetch(address);
+  if (response.status === 400 && REFUSED_BY_R2.test(await response.text())) return 403;
+  await response.body?.cancel();
+  return response.status;
 }

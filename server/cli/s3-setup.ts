@@ -78,11 +78,16 @@ async function checkClosed(objects: ObjectStorage, closed: string[]): Promise<vo
   try {
     for (const prefix of closed) {
       const files = prefix === prefixes.private ? 'private files' : 'files that wait for the scanner';
-      if ((await strangersAt(prefix, objects)).every((status) => status >= 400)) {
+      const status = await strangersAt(prefix, objects);
+      if (status === undefined) {
         say(`${files}: strangers cannot read them`);
         continue;
       }
-      say(`${files}: STRANGERS CAN READ THEM. Remove the setting of the storage that lets everyone read ${prefix}*`);
+      say(
+        status < 400
+          ? `${files}: STRANGERS CAN READ THEM. Remove the setting of the storage that lets everyone read ${prefix}*`
+          : `${files}: unknown whether strangers can read them, because one was answered with ${status}. Try again`,
+      );
       process.exitCode = 1;
     }
   } finally {

@@ -13,7 +13,7 @@ import type { Database } from '../parts/database/contract.ts';
 import { openDatabase } from '../parts/database/index.ts';
 import { trustAuthorities } from '../process/authorities.ts';
 import { onStopSignal } from '../process/stop-signals.ts';
-import { keyAt } from '../uploads/upload-address.ts';
+import { keyAt, normalizedAddress } from '../uploads/upload-address.ts';
 import { explain, requireCurrentSchema, UsageError } from './failure.ts';
 import { linesOf } from './user-records/lines.ts';
 import { createRecordReader, type ParsedRecord } from './user-records/record.ts';
@@ -84,10 +84,11 @@ const decided = ({ note }: ReadUser, outcome: ImportOutcome = 'exists'): LineOut
   outcome === 'imported' && note ? { kind: 'imported', note } : outcomeOf[outcome];
 
 /** With AVATARS=own an avatar must be at a URL where this service stores uploads. */
-const avatarRule =
-  ({ ownAvatars, s3, appUrl }: Config) =>
-  (address: string): boolean =>
-    !ownAvatars || Boolean(keyAt(address, `${s3?.publicUrl ?? appUrl}/uploads/`));
+const avatarRule = ({ ownAvatars, s3, appUrl }: Config) => {
+  const base = `${s3?.publicUrl ?? appUrl}/uploads/`;
+  return (address: string): string | null =>
+    ownAvatars && !keyAt(address, base) ? null : normalizedAddress(address, base);
+};
 
 async function importUsers(path: string, { isDryRun, stopping }: { isDryRun: boolean; stopping: AbortSignal }) {
   const config = loadConfig();
@@ -101,7 +102,7 @@ async function importUsers(path: string, { isDryRun, stopping }: { isDryRun: boo
     await (isDryRun ? requireCurrentSchema(database) : database.migrate());
     const customFields = createCustomFields(config.profileFields);
     const decide = deciderOn(database, config, { isDryRun, customFields });
-    const readRecord = createRecordReader({ ...config, acceptsAvatar: avatarRule(config), customFields });
+    const readRecord = createRecordReader({ ...config, avatarAt: avatarRule(config), customFields });
     let batch: Read[] = [];
     for await (const read of recordsOf(file, readRecord, customFields)) {
       batch.push(read);

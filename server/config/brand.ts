@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type BrandColors, colorsOfBrand, problemWithColor } from './brand-color.ts';
 import type { Environment } from './values.ts';
 
-/** Whose product it is: what pages and mails show of it, and what its users accept. */
+/** The brand: what pages and mails show of the product, and what its users accept. */
 
 /** In code points. The name is part of mail subjects and page titles. */
 const MAX_NAME = 60;

@@ -374,14 +374,26 @@ function s3Of(env: z.output<typeof schema>) {
   return { endpoint, uploadEndpoint, region: env.S3_REGION, bucket, accessKey, secretKey, sessionToken, publicUrl };
 }
 
+/** The threads of libuv: for all concurrent hashes, of other products too, and eight for files and host names. */
+export const threadsFor = (cores: number): number => Math.max(16, cores + 1 + Math.ceil(cores / 2) + 8);
+
+function loadEnvFile(path: string): void {
+  try {
+    process.loadEnvFile(path);
+  } catch (error) {
+    throw new ConfigError([`${path} cannot be read: ${(error as Error).message}`]);
+  }
+}
+
 /**
  * The configuration of this process; a file `.env` in the working directory adds variables that the environment leaves
  * unset.
  */
 export function loadConfig(): Config {
-  if (existsSync('.env')) process.loadEnvFile('.env');
+  if (existsSync('.env')) loadEnvFile('.env');
+  const config = parseConfig(process.env);
   // libuv reads this when its first thread starts. With its default of four, a short file access would wait behind
   // password hashes.
-  process.env['UV_THREADPOOL_SIZE'] ??= '16';
-  return parseConfig(process.env);
+  process.env['UV_THREADPOOL_SIZE'] ??= String(threadsFor(config.cores));
+  return config;
 }

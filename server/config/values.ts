@@ -179,7 +179,7 @@ export const uploadTypes = z
 /** The widths of the smaller pictures of an image by its purpose, in ascending order. */
 export type ImageSizes = Readonly<Record<ImagePurpose, readonly number[]>>;
 
-export const defaultImageSizes = 'avatar:64,256;post:320,640,1280';
+const defaultImageSizes = 'avatar:64,256;post:320,640,1280';
 const MIN_WIDTH = 16;
 
 /** `avatar:64,256;post:320,640,1280`, or `off`. */

@@ -5,6 +5,7 @@
  * address or an email address.
  */
 import { z } from 'zod';
+import { optionalProfileFields } from '../../entities/index.ts';
 import { type DetailsOf, type EventKind, eventKinds } from '../activity/kinds.ts';
 import { type EventType, eventTypes } from '../shared/event-types.ts';
 
@@ -41,9 +42,9 @@ const method = z
   .string()
   .meta({ description: '`password`, `passkey`, `email-code`, or the name of the identity provider' });
 const provider = z.string().meta({ description: 'The name of the identity provider' });
+const changedFields = ['name', ...optionalProfileFields, 'language', 'loginMethods'];
 const fields = z.array(z.string()).meta({
-  description:
-    'Names of fields: `name`, `bio`, `location`, `website`, `avatar`, `language`, `loginMethods`; `fields.` and the name of a field of `PROFILE_FIELDS`',
+  description: `Names of fields: ${changedFields.map((name) => `\`${name}\``).join(', ')}; \`fields.\` and the name of a field of \`PROFILE_FIELDS\``,
 });
 const removedMethods = z.array(z.string()).optional().meta({
   description: 'Login methods that were removed with it: `password`, `passkey`, `totp`, `recovery`, names of providers',

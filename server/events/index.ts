@@ -110,6 +110,7 @@ const tooMany = () =>
   new ServiceError('RATE_LIMITED', {
     message: `At most ${MAX_WAITING} calls of a service may wait at once`,
     retryAfter: RETRY_SECONDS,
+    limit: { points: MAX_WAITING, seconds: RETRY_SECONDS },
   });
 
 export type Events = ReturnType<typeof createEvents>;

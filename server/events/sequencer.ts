@@ -8,6 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { v7 as uuid } from 'uuid';
 import { createOutage } from '../lib/outage.ts';
 import { type AllTables, type Database, sql } from '../parts/database/contract.ts';
+import { ignored } from '../telemetry/background.ts';
 import type { Log } from '../telemetry/log.ts';
 import { createUnnumbered, type Numbered } from './unnumbered.ts';
 
@@ -156,12 +157,11 @@ export function createSequencer({ database, isEnabled, onNumbered, log }: Parts)
       stopping.abort();
       await loop;
       if (holdsUntil === 0) return;
-      // If it fails, the lease ends by itself.
       await database
         .write((tables) =>
           tables.updateTable('event_sequence').set({ ends_at: 0 }).where('owner', '=', owner).execute(),
         )
-        .catch(() => undefined);
+        .catch(ignored('release_event_lease'));
     },
   };
 }

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { ignored } from '../telemetry/background.ts';
 
 const POLL_MS = 50;
 /** While the database does not respond. */
@@ -12,7 +13,7 @@ export function createWaiting(lastNumber: () => Promise<number>) {
   const poll = async () => {
     isPolling = true;
     while (waiting.size > 0) {
-      const last = await lastNumber().catch(() => undefined);
+      const last = await lastNumber().catch(ignored('poll_events'));
       for (const { after, wake } of waiting) if (last !== undefined && last > after) wake();
       if (waiting.size > 0) await delay(last === undefined ? BACKOFF_MS : POLL_MS, undefined, { ref: false });
     }

@@ -1,6 +1,5 @@
 import Koa from 'koa';
 import type { Rules } from '../../routers/context.ts';
-import type { Accounts } from '../accounts/index.ts';
 import type { Config } from '../config/index.ts';
 import type { Database } from '../parts/database/contract.ts';
 import type { KeyValueStore } from '../parts/key-value/contract.ts';
@@ -25,6 +24,7 @@ import { requestLog } from './request-log.ts';
 import { boundedAccept, crossOrigin, originCheck, requireTarget, securityHeaders } from './security.ts';
 import { telemetry } from './telemetry.ts';
 import { files } from './web/files.ts';
+import { pageSettings } from './web/page-settings.ts';
 import { designPage, pages } from './web/pages.ts';
 
 interface Parts {
@@ -67,7 +67,7 @@ export function createApp(
   if (config.trustedProxies === 0) app.use(proxyWarning(log));
   app.use(requireTarget);
   app.use(boundedAccept);
-  app.use(oauthEndpoints(config, { oauth, limits }));
+  app.use(oauthEndpoints(config, { oauth, limits, log }));
   app.use(crossOrigin(config, log));
   app.use(originCheck(config));
   app.use(rest(lists, createContext, endsOfFlows(config)));
@@ -103,38 +103,4 @@ const isPlain = (body: object): boolean => Array.isArray(body) || Object.getProt
 const endsOfFlows = ({ brand, origins, acceptsLoopbackOrigins }: Config) => ({
   origins: brand.home === undefined ? origins : new Set([...origins, new URL(brand.home).origin]),
   acceptsLoopbackOrigins,
-});
-
-/** The settings of the account pages that depend on the configuration and the parts. */
-const pageSettings = (
-  {
-    appUrl,
-    registration,
-    emailCodes,
-    impersonation,
-    smtpUrl,
-    brand,
-    origins,
-    acceptsLoopbackOrigins,
-    passwordStrength,
-    termsVersion,
-    profileFields,
-  }: Config,
-  { providers, lifecycle }: Accounts,
-) => ({
-  appUrl,
-  brand,
-  origins: [...origins],
-  acceptsLoopbackOrigins,
-  providers: providers.names,
-  reauthenticatingProviders: providers.reauthenticating,
-  registration,
-  emailCodes,
-  impersonation: impersonation !== 'off',
-  restorableDays: lifecycle.deletion.restorableDays,
-  passwordStrength: passwordStrength || undefined,
-  termsVersion,
-  // Names of fields that users may not read are not told.
-  profileFields: profileFields.length > 0 ? profileFields.filter(({ read }) => read !== 'services') : undefined,
-  mailbox: smtpUrl ? undefined : '/dev/mail',
 });

@@ -1,7 +1,6 @@
 import { finished } from 'node:stream';
 import type { Context as KoaContext } from 'koa';
 import type { Context, Rules } from '../../routers/context.ts';
-import type { Scope } from '../access/scopes.ts';
 import type { Session } from '../accounts/sessions/index.ts';
 import type { Config } from '../config/index.ts';
 import { createServiceTokens, type ServiceTokens } from '../config/service-tokens.ts';
@@ -11,6 +10,7 @@ import { newToken } from '../lib/random-token.ts';
 import type { Database } from '../parts/database/contract.ts';
 import { pagePaths } from '../shared/page-paths.ts';
 import { returnAddress } from '../shared/return-to.ts';
+import type { Scope } from '../shared/scopes.ts';
 import { credentialOf } from './authorization.ts';
 import { clientAddress } from './client-address.ts';
 import { browserCookie, readBrowserCookie } from './cookies/browser.ts';
@@ -19,7 +19,7 @@ import { askedLanguage } from './cookies/language.ts';
 import { pendingCookie, readPendingCookie } from './cookies/pending.ts';
 import { readSessionCookie, sessionCookies } from './cookies/session.ts';
 import { readStateCookie, stateCookies } from './cookies/state.ts';
-import { isAskedOnOurPages, loadOf } from './security.ts';
+import { isAskedOnOurPages, isPage } from './security.ts';
 
 interface Parts {
   rules: Rules;
@@ -159,7 +159,7 @@ class RequestContext implements Context {
   }
 
   isPage() {
-    return loadOf(this.#ctx) === 'page';
+    return isPage(this.#ctx);
   }
 
   isNavigation() {

@@ -3,9 +3,9 @@ import { escapeHtml } from '../lib/escape-html.ts';
 import { type OurOrigins, originRule, parseAddress } from '../shared/origins.ts';
 
 /**
- * Redirects; a browser that goes to a front end on another origin gets a page that leads there. `form-action` of the page
- * whose form began the chain, ours or a provider's, allows no redirect to a third origin, and a navigation that a page of
- * ours begins carries the Strict session cookie.
+ * Redirects. A browser that goes to a front end on another origin gets a page that redirects: `form-action` of the page
+ * with the form that began the chain, ours or a provider's, allows no redirect to a third origin, and a navigation that
+ * a page of ours begins carries the Strict session cookie.
  */
 export function leadTo(ctx: Context, location: string, ours: OurOrigins): void {
   const target = parseAddress(location);

@@ -87,12 +87,12 @@ const readsOnly = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
  * CSRF protection: a request that is not a read must come from an allowed origin, or from a client that is not a
- * browser (interface.md section 5.9; OWASP CSRF Prevention Cheat Sheet). No page of another origin can send a
- * credential in a header without the consent of CORS.
+ * browser (interface.md section 5.9; OWASP CSRF Prevention Cheat Sheet).
  */
 export const originCheck =
   (config: OurOrigins): Middleware =>
   (ctx, next) => {
+    // No page of another origin can send a credential in a header without the consent of CORS.
     const isSafe = readsOnly.has(ctx.method) || isFromOurPages(ctx, config) || hasCredential(ctx);
     if (!isSafe) throw new ServiceError('ORIGIN_MISMATCH');
     return next();
@@ -116,16 +116,13 @@ export function isAskedOnOurPages(ctx: Context, config: OurOrigins): boolean {
   return origin ? originRule(config)(origin) : site === '';
 }
 
-const frames = ['iframe', 'frame', 'embed', 'object', 'fencedframe'];
-
 /**
- * How a browser loads the address: as a page, in a frame, or as a part of a page (a picture, a call). A page of another
- * site can do all three; its visitor does not see the last two. Clients other than browsers count as `page`.
+ * Whether a browser loads the address as a page: not in a frame, or as a part of a page (a picture, a call), which the
+ * visitor of another site does not see. True for clients other than browsers.
  */
-export function loadOf(ctx: Context): 'page' | 'frame' | 'part' {
+export function isPage(ctx: Context): boolean {
   const destination = ctx.get('Sec-Fetch-Dest');
-  if (destination === '' || destination === 'document') return 'page';
-  return frames.includes(destination) ? 'frame' : 'part';
+  return destination === '' || destination === 'document';
 }
 
 /**

@@ -22,15 +22,19 @@ interface HttpServer {
   /** Rejects if the port is taken. */
   listen(port: number, host: string): Promise<void>;
   /**
-   * Listens for `lingerMs` more, then until the requests in flight have been answered, for at most half of `withinMs`: a
-   * load balancer that finds nobody listening takes the instance for dead, and cuts them off. Resolves when every request
-   * has been answered, or after `withinMs`.
+   * Listens for `lingerMs` more, then until requests in flight end, for at most half of `withinMs`: a load balancer
+   * cuts off requests to an instance that does not listen. Resolves when all have ended, or after `withinMs`.
    */
   drain(options: { lingerMs: number; withinMs: number }): Promise<void>;
 }
 
 /** Node's HTTP server with time limits for slow clients. It refuses malformed requests with our headers. */
-export function createHttpServer(app: Koa, headers: Headers, log: Pick<Log, 'error'>): HttpServer {
+export function createHttpServer(
+  app: Koa,
+  headers: Headers,
+  log: Pick<Log, 'error'>,
+  stalledMs = STALLED_MS,
+): HttpServer {
   const { handle, lastOf } = oneByOne(app.callback());
   const server: Server = createServer(
     {
@@ -42,7 +46,7 @@ export function createHttpServer(app: Koa, headers: Headers, log: Pick<Log, 'err
     },
     handle,
   );
-  server.setTimeout(STALLED_MS);
+  server.setTimeout(stalledMs);
   const connections = new Set<Socket>();
   server.on('connection', (socket) => {
     connections.add(socket);

@@ -31,6 +31,8 @@ const limits = {
   upload: { per: 'user', whenDown: 'refuse' },
   /** Calls that ask the object storage about an upload. */
   uploadCheck: { per: 'user', whenDown: 'refuse' },
+  /** Calls for addresses of parts: a client makes one for each part. */
+  uploadParts: { per: 'user', whenDown: 'refuse' },
   /** Exports, which read all stored data. */
   export: { per: 'user', whenDown: 'refuse' },
   /** Changes by an administrator to users, and invitations: most of them send mail. */
@@ -39,7 +41,12 @@ const limits = {
   idpStart: { per: 'address', whenDown: 'refuse' },
   /** Authorization requests of applications: each occupies the store for half an hour. */
   authorizationStart: { per: 'address', whenDown: 'refuse' },
-  /** Refreshes of an application's grant: each used token stays for a month, so that its second use is noticed. */
+  /** Requests that applications send themselves: of devices, and pushed ones. Each occupies the store for minutes. */
+  directStart: { per: 'address', whenDown: 'refuse' },
+  /**
+   * Refreshes of an application's grant: each used token stays for a month, so that its second use is noticed. A user has a
+   * grant for each session.
+   */
   refresh: { per: 'grant', whenDown: 'refuse' },
   /** Passkey challenges: each occupies the store for five minutes. */
   passkeyStart: { per: 'address', whenDown: 'refuse' },
@@ -65,7 +72,8 @@ const IPV6_NETWORKS = [
 ];
 
 /**
- * The multiple of the allowance that all known devices and sessions of an account share: their number is not limited.
+ * The multiple of the allowance that all known devices and sessions of an account share, and all grants of a user for an
+ * application: their number is not limited, or high.
  */
 const KNOWN_TIMES = 4;
 
@@ -74,7 +82,7 @@ export type LimitName = keyof typeof limits;
 /** The limits that a client address uses while it logs in. */
 const loginLimits = ['login', 'idpStart', 'passkeyStart'] as const satisfies LimitName[];
 
-/** The key of a known device or session, and the key that all of an account's share. */
+/** The key of a known device, session or grant, and the key that all of them share. */
 export interface KnownKey {
   own: string;
   shared: string;
@@ -122,6 +130,20 @@ export function createLimits(store: KeyValueStore, rates: Record<LimitName, Rate
   return {
     enforce,
 
+    /** Counts work as one use, and refunds it if a part was away or busy. `onLimited` is called past the limit. */
+    async attempt<Result>(
+      name: LimitName,
+      given: string | KnownKey,
+      work: (refund: () => Promise<void>) => Promise<Result>,
+      onLimited?: () => void,
+    ): Promise<Result> {
+      const refund = await enforce(name, given).catch((error: unknown) => {
+        if (error instanceof ServiceError && error.code === 'RATE_LIMITED') onLimited?.();
+        throw error;
+      });
+      return work(refund).catch(refundUndecided(refund));
+    },
+
     /** Counts a use silently: the response must not reveal the limit. Returns true within the limit. */
     async allows(name: LimitName, key: string): Promise<boolean> {
       try {
@@ -149,6 +171,15 @@ export function createLimits(store: KeyValueStore, rates: Record<LimitName, Rate
   };
 }
 
+/** For a failed attempt: refunds its use if a part was away or busy, so that nothing was decided. */
+export const refundUndecided =
+  (refund: () => Promise<void>) =>
+  async (error: unknown): Promise<never> => {
+    const isDecided = error instanceof ServiceError && error.code !== 'SERVICE_UNAVAILABLE';
+    if (!isDecided) await refund().catch(ignored('refund_attempt'));
+    throw error;
+  };
+
 /** The error of a use past a limit. */
 export function exceeded(
   name: RateName,
@@ -161,7 +192,7 @@ export function exceeded(
   });
 }
 
-export type Share = { key: string; times: number };
+type Share = { key: string; times: number };
 
 function sharesOf(per: (typeof limits)[LimitName]['per'], key: string | KnownKey): Share[] {
   if (typeof key !== 'string') {

@@ -101,7 +101,10 @@ function artifactAdapter(
       const { sender, replaced, grant } = request();
       const use = { sender, replaced, isUseDue: grant?.isUseDue };
       // In the store, where the library puts the access token next: if the store fails, the former token stays valid.
-      if (replaced !== undefined) await limits.enforce('refresh', grant?.id ?? '');
+      if (replaced !== undefined) {
+        const shared = `${grant?.userId} ${grant?.applicationId}`;
+        await limits.enforce('refresh', { own: grant?.id ?? '', shared });
+      }
       const outcome = await artifacts.insert(token, payload, expiresIn * SECOND_MS, use);
       if (outcome === 'already used') await refuseUsed();
       if (outcome === 'grant ended') throw invalidGrant('the grant has ended');

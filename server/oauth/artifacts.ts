@@ -92,7 +92,7 @@ export const createArtifacts = (database: Database, kind: ArtifactKind) => {
           )
           .executeTakeFirst();
         return numInsertedOrUpdatedRows === 1n ? 'stored' : 'grant ended';
-      }),
+      }, payload.grantId),
 
     /** Undefined if it has ended, with its grant or, without `offline_access`, with its session. */
     async find(token: string, sender: string): Promise<FoundArtifact | undefined> {
@@ -124,8 +124,6 @@ export const createArtifacts = (database: Database, kind: ArtifactKind) => {
 
     /** Resolves to false if it was used before: end its grant. */
     consume: (token: string, sender: string): Promise<boolean> =>
-      database.change((tables) => use(tables, token, sender)),
+      database.change((tables) => use(tables, token, sender), keyOf(token)),
   };
 };
-
-export type Artifacts = ReturnType<typeof createArtifacts>;

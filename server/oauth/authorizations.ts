@@ -32,7 +32,7 @@ export const MULTI_FACTOR = 'mfa';
 const UNMET = 'unmet_authentication_requirements';
 
 /** What the page does next: go to a location, or ask the user. */
-export type NextStep =
+type NextStep =
   | { step: 'continue'; location: string }
   | { step: 'login'; loginHint?: string }
   | (Question & { step: 'second-factor' })
@@ -167,5 +167,3 @@ export const createAuthorizations = ({ isOn, provider, grants, sessions, consent
     },
   };
 };
-
-export type Authorizations = ReturnType<typeof createAuthorizations>;

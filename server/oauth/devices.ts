@@ -20,7 +20,7 @@ import { defaultScopes } from './scopes.ts';
 import type { ShownConsents } from './shown-consents.ts';
 
 /** What the page does next. `login`: the device wants a later login. */
-export type DeviceStep =
+type DeviceStep =
   | { step: 'login' | 'done' }
   | ((ConsentStep | (Question & { step: 'second-factor' })) & { userCode: string });
 
@@ -34,7 +34,7 @@ interface Parts {
   grants: Pick<Grants, 'save'>;
   sessions: Pick<Sessions, 'authentication'>;
   consents: ShownConsents;
-  limits: Pick<Limits, 'enforce'>;
+  limits: Pick<Limits, 'attempt'>;
   findApplication(id: string): Promise<ListedApplication>;
 }
 
@@ -43,13 +43,17 @@ export const createDevices = ({ store, grants, sessions, consents, limits, findA
 
   /** Wrong codes count for the user and for the address; both are counted before the code is looked up. */
   const find = async (userCode: string, userId: string, { clientAddress }: Caller) => {
-    const refundUser = await limits.enforce('code', `device:${userId}`);
-    const refundAddress = await limits.enforce('token', clientAddress);
-    const payload = await codes.findAsked(userCode);
-    if (!payload?.clientId) throw unknownCode();
-    await Promise.all([refundUser(), refundAddress()]);
-    const { clientId, iat = 0, params } = payload;
-    return { clientId, request: { iat, params: requestParameters.parse(params) } };
+    const lookUp = async (...refunds: (() => Promise<void>)[]) => {
+      const payload = await codes.findAsked(userCode);
+      if (!payload?.clientId) throw unknownCode();
+      const { clientId, iat = 0, params } = payload;
+      const found = { clientId, request: { iat, params: requestParameters.parse(params) } };
+      await Promise.all(refunds.map((refund) => refund()));
+      return found;
+    };
+    return limits.attempt('code', `device:${userId}`, (refundUser) =>
+      limits.attempt('token', clientAddress, (refundAddress) => lookUp(refundUser, refundAddress)),
+    );
   };
 
   return {

@@ -10,7 +10,7 @@ import { createReplayCheck } from './short-lived.ts';
 /** How far the clock of a client may be off. */
 const TOLERANCE_SECONDS = 60;
 
-export interface CheckedProof {
+interface CheckedProof {
   /** Of its key (RFC 7638). */
   thumbprint: string;
   id: string;

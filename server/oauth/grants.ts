@@ -7,7 +7,7 @@ import { v7 as uuidv7 } from 'uuid';
 import type { Grant } from '../../entities/index.ts';
 import type { Accounts } from '../accounts/index.ts';
 import { changeAsOwner } from '../accounts/sessions/index.ts';
-import type { Account } from '../accounts/users/index.ts';
+import type { Account, LockedUser } from '../accounts/users/index.ts';
 import type { Caller } from '../activity/caller.ts';
 import type { Activity } from '../activity/index.ts';
 import type { ListedApplication } from '../applications/index.ts';
@@ -122,9 +122,8 @@ export const toFound = ({ hasSession, isUseDue, applicationScopes, ...grant }: G
 });
 
 /**
- * Ends the valid grants that the caller selects; their applications count as told. The rows leave their sessions, so the
- * next consent makes a new grant. Housekeeping deletes the rows: a month of used tokens may be too much for one
- * transaction.
+ * Ends the valid grants that the caller selects; their applications count as told. The rows leave their sessions, so
+ * the next consent makes a new grant. Housekeeping deletes them: a month of used tokens may exceed one transaction.
  */
 export const endGrants = (tables: AllTables, { now }: Pick<Database, 'now'>) =>
   tables
@@ -171,9 +170,9 @@ export const createGrants = ({ issuer, database, activity, mail }: Parts) => {
 
   /**
    * Ends grants of a user to an application beyond the maximum: first the oldest that only remember a consent, then the
-   * oldest in use. Resolves to true if the user had none.
+   * oldest in use.
    */
-  const makeRoom = async (tables: AllTables, { user, application }: Request, caller: Caller): Promise<boolean> => {
+  const makeRoom = async (tables: AllTables, { user, application }: Request, caller: Caller): Promise<void> => {
     const of = { userId: user.id, applicationId: application.id, name: application.name };
     const others = await unexpiredGrants(tables, database)
       .select(['grants.id', 'grants.epoch', 'grants.scopes', 'sessions.id as session'])
@@ -182,21 +181,37 @@ export const createGrants = ({ issuer, database, activity, mail }: Parts) => {
       .orderBy('grants.id', 'desc')
       .limit(2 * MAX_OF_APPLICATION)
       .execute();
+    const isOffline = allowedScopes(application.scopes).includes(OFFLINE);
     const isInUse = ({ epoch, session, scopes }: (typeof others)[number]) =>
-      epoch === user.sessionEpoch && (session !== null || wordsIn(scopes).includes(OFFLINE));
+      epoch === user.sessionEpoch && (session !== null || (isOffline && wordsIn(scopes).includes(OFFLINE)));
     const surplus = others.toSorted((a, b) => Number(isInUse(b)) - Number(isInUse(a))).slice(MAX_OF_APPLICATION - 1);
     const ids = surplus.map(({ id }) => id);
     if (ids.length > 0) await endGrants(tables, database).where('id', 'in', ids).execute();
     for (const { id: grant } of surplus.filter(isInUse)) await recordEnd(activity, tables, { ...of, grant }, caller);
-    return others.length === 0;
+  };
+
+  /** Whether a grant of the user, in any session, has all of it. */
+  const isAllowed = async (
+    tables: ReadTables,
+    { user, application, scopes, resources }: Omit<Request, 'sessionId'>,
+  ): Promise<boolean> => {
+    const rows = await ofUser(tables, user.id, application.id).select(['grants.scopes', 'grants.resources']).execute();
+    return rows.some((row) => covers(row.scopes, scopes) && covers(row.resources, resources));
   };
 
   /** Records the access in the user's activity, and mails it unless the application is trusted. */
-  const tell = async (tables: AllTables, { user, application, isDevice }: Request, caller: Caller): Promise<void> => {
+  const tell = async (
+    tables: AllTables,
+    user: LockedUser,
+    { application, isDevice }: Request,
+    caller: Caller,
+  ): Promise<void> => {
     const { id: applicationId, name, trusted } = application;
-    const event = { kind: 'grant-created', details: { application: name, applicationId } } as const;
-    if (trusted && !isDevice) await activity.record(tables, user.id, event, caller);
-    else await mail.record(tables, user, event, caller);
+    const kind = 'grant-created';
+    const details = { application: name, applicationId };
+    if (trusted && !isDevice)
+      await activity.record(tables, user.id, { kind, details: { ...details, trusted: 'true' } }, caller);
+    else await mail.record(tables, user, { kind, details }, caller);
   };
 
   return {
@@ -215,12 +230,8 @@ export const createGrants = ({ issuer, database, activity, mail }: Parts) => {
     },
 
     /** Whether the user has allowed all of it before, in any session. */
-    async hasConsent({ user, application, scopes, resources }: Omit<Request, 'sessionId'>): Promise<boolean> {
-      const rows = await database.query((tables) =>
-        ofUser(tables, user.id, application.id).select(['grants.scopes', 'grants.resources']).execute(),
-      );
-      return rows.some((row) => covers(row.scopes, scopes) && covers(row.resources, resources));
-    },
+    hasConsent: (request: Omit<Request, 'sessionId'>): Promise<boolean> =>
+      database.query((tables) => isAllowed(tables, request)),
 
     /**
      * Makes the grant of the session to the application, or adds to it what is asked for now. Resolves to its id.
@@ -234,7 +245,8 @@ export const createGrants = ({ issuer, database, activity, mail }: Parts) => {
         resources: among(union(former.resources, resources), [issuer, ...application.resources]),
       });
       const session = { id: sessionId, user };
-      return changeAsOwner({ database, outbox: mail.outbox }, session, async (_em, tables, { id: userId }) => {
+      return changeAsOwner({ database, outbox: mail.outbox }, session, async (_em, tables, owner) => {
+        const isNews = isDevice || !(await isAllowed(tables, request));
         const current = { epoch: user.sessionEpoch, last_used_at: now, expires_at: sql<number>`${now} + ${LIFE_MS}` };
         const former = await tables
           .selectFrom('grants')
@@ -251,11 +263,11 @@ export const createGrants = ({ issuer, database, activity, mail }: Parts) => {
             .executeTakeFirst();
           // If the grant has ended meanwhile, another one is made.
           if (numUpdatedRows === 1n) {
-            if (isDevice) await tell(tables, request, caller);
+            if (isNews) await tell(tables, owner, request, caller);
             return former.id;
           }
         }
-        const isFirst = await makeRoom(tables, request, caller);
+        await makeRoom(tables, request, caller);
         const id = uuidv7();
         await tables
           .insertInto('grants')
@@ -263,13 +275,13 @@ export const createGrants = ({ issuer, database, activity, mail }: Parts) => {
             ...granted(),
             ...current,
             id,
-            user_id: userId,
+            user_id: owner.id,
             application_id: application.id,
             session_id: sessionId,
             created_at: now,
           } as never)
           .execute();
-        if (isFirst || isDevice) await tell(tables, request, caller);
+        if (isNews) await tell(tables, owner, request, caller);
         return id;
       });
     },
@@ -285,7 +297,7 @@ export const createGrants = ({ issuer, database, activity, mail }: Parts) => {
           .executeTakeFirst();
         const { numUpdatedRows } = await endGrants(tables, database).where('id', '=', id).executeTakeFirst();
         if (row && numUpdatedRows === 1n) await recordEnd(activity, tables, { ...row, grant: id }, caller);
-      }),
+      }, id),
   };
 };
 

@@ -26,7 +26,7 @@ import { createShownConsents } from './shown-consents.ts';
 
 export type { ListedGrant } from './access.ts';
 export type { LogoutMessage } from './logout-tokens.ts';
-export { endpointOf, isStart, RESUME_COOKIE, resumedIn, routes } from './paths.ts';
+export { endpointOf, RESUME_COOKIE, resumedIn, routes, startLimitOf } from './paths.ts';
 
 /** How old the keys of a process may be. A new key is published a day before it signs. */
 const KEYS_MS = 60_000;

@@ -12,7 +12,7 @@ import type { Secrets } from '../secrets.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 const LIFE_MS = 90 * DAY_MS;
-export const PUBLISHED_BEFORE_MS = DAY_MS;
+const PUBLISHED_BEFORE_MS = DAY_MS;
 const PUBLISHED_AFTER_MS = DAY_MS;
 /** The row of `shared_locks` that is locked while a key is made. */
 const LOCK = 'signing-keys';
@@ -26,7 +26,7 @@ const privateJwk = z.object({
 });
 
 /** A private key with what its public part is published with. */
-export type SigningJwk = z.output<typeof privateJwk> & { kid: string; alg: 'ES256'; use: 'sig' };
+type SigningJwk = z.output<typeof privateJwk> & { kid: string; alg: 'ES256'; use: 'sig' };
 
 interface StoredKey {
   id: string;
@@ -34,7 +34,7 @@ interface StoredKey {
   activeAt: number;
 }
 
-export interface RotatedKey {
+interface RotatedKey {
   id: string;
   activeAt: number;
 }

@@ -98,5 +98,3 @@ export const createLogoutTokens = ({ database, keys, issuer }: Parts) => {
     },
   };
 };
-
-export type LogoutTokens = ReturnType<typeof createLogoutTokens>;

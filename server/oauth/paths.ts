@@ -17,11 +17,7 @@ export const RESUME_COOKIE = 'oauth_resume';
 const discovery = ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server'];
 const all = new Set<string>([...Object.values(routes), ...discovery]);
 
-const starts = new Set<string>([
-  routes.authorization,
-  routes.pushed_authorization_request,
-  routes.device_authorization,
-]);
+const direct = new Set<string>([routes.pushed_authorization_request, routes.device_authorization]);
 
 /** The id of an authorization request that comes back from the account page. */
 export const resumedIn = (path: string): string | undefined => /^\/oauth\/authorize\/([\w-]{1,64})$/.exec(path)?.[1];
@@ -30,5 +26,11 @@ export const resumedIn = (path: string): string | undefined => /^\/oauth\/author
 export const endpointOf = (path: string): string | undefined =>
   all.has(path) ? path : resumedIn(path) === undefined ? undefined : `${routes.authorization}/{id}`;
 
-/** The requests that occupy the store before anybody has identified themselves. */
-export const isStart = (path: string): boolean => starts.has(path);
+/**
+ * The limit of a request that occupies the store before anybody has identified themselves. A page of another site can send
+ * the direct ones unseen: they do not use up the visits.
+ */
+export function startLimitOf(method: string, path: string): 'authorizationStart' | 'directStart' | undefined {
+  if (method === 'GET' && path === routes.authorization) return 'authorizationStart';
+  return method === 'POST' && direct.has(path) ? 'directStart' : undefined;
+}

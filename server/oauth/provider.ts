@@ -6,7 +6,7 @@ import { proofAlgorithms } from '../lib/credential.ts';
 import { hashOf } from '../lib/random-token.ts';
 import { pagePaths } from '../shared/page-paths.ts';
 import { firstLanguage, LOCALES_PARAMETER, languages } from '../shared/texts/languages.ts';
-import { type Log, sentenceOf } from '../telemetry/log.ts';
+import type { Log } from '../telemetry/log.ts';
 import { type AdapterNeeds, createAdapter, type RequestState } from './adapter.ts';
 import { MULTI_FACTOR } from './authorizations.ts';
 import {
@@ -26,11 +26,13 @@ import { MAX_ASSERTION_SECONDS } from './short-lived.ts';
 const MINUTE = 60;
 const DAY = 24 * 60 * MINUTE;
 
-/** Who sent a request. */
+/** Who sent a request, and what reports its failure. */
 export interface Sender {
   /** The browser that sends it, from its cookie. */
   browser: string;
   clientAddress: string;
+  /** Sets the headers of a failure of this service, and logs it. */
+  report(failure: ServiceError): void;
 }
 
 interface Parts extends Pick<AdapterNeeds, 'database' | 'store' | 'grants' | 'limits'> {
@@ -211,10 +213,9 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
   provider.use(withResponseModes);
   provider.on('server_error', (ctx, error) => {
     if (!(error instanceof ServiceError)) return log.error({ err: error }, 'the OpenID provider failed');
-    // An outage: with the status of the API. The body keeps OAuth's name, server_error.
+    // An outage or a limit: with the status of the API. The body keeps OAuth's name, server_error.
     ctx.status = error.status;
-    if (error.retryAfter !== undefined) ctx.set('Retry-After', String(error.retryAfter));
-    if (error.status >= 500) log.warn({ cause: sentenceOf(error.cause ?? error) }, error.message);
+    senderOf(ctx.req)?.report(error);
   });
   // Errors are already logged; Koa would write them to stderr as well.
   provider.silent = true;

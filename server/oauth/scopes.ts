@@ -1,7 +1,7 @@
 export const OFFLINE = 'offline_access';
 
 /** The scopes of the OpenID provider; all others belong to resources. */
-export const identityScopes = ['openid', 'profile', 'email', OFFLINE] as const;
+const identityScopes = ['openid', 'profile', 'email', OFFLINE] as const;
 export const isIdentityScope = (scope: string): boolean => identityScopes.some((known) => known === scope);
 
 /** What an application may ask for: its list, and `openid` if it has no identity scope. */

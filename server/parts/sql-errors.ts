@@ -55,6 +55,9 @@ const sqliteConflicts = new Set([5, 6]);
 /** SQLite: read-only, I/O error, full, cannot open. */
 const sqliteOutages = new Set([8, 10, 13, 14]);
 
+/** SQLite: malformed, no database. */
+const sqliteDamages = new Set([11, 26]);
+
 interface DriverError {
   code?: unknown;
   errno?: unknown;
@@ -110,6 +113,10 @@ export function isLostConnection(error: unknown): boolean {
 /** True if the database refuses the service: an operator must change something. */
 export const isRefusal = (error: unknown): boolean =>
   error instanceof Error && mysqlRefusals.has(numbersOf(error).mysql);
+
+/** True if the file of an embedded part is damaged: an operator must replace it. */
+export const isDamaged = (error: unknown): error is Error =>
+  error instanceof Error && sqliteDamages.has(numbersOf(error).sqlite);
 
 /** True if the database cannot work now; false if a statement is wrong. */
 export function isOutage(error: unknown): boolean {

@@ -7,6 +7,7 @@ import { closeSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { ensureDirectory } from '../lib/ensure-directory.ts';
+import { isDamaged } from './sql-errors.ts';
 
 /** Enough for all statements of the service, with a margin. */
 const CACHED_STATEMENTS = 200;
@@ -29,7 +30,7 @@ export class SqliteFile {
       this.#database.exec('pragma journal_mode = wal; pragma synchronous = normal;');
     } catch (error) {
       this.#database.close();
-      throw error;
+      throw isDamaged(error) ? damaged(error, path) : error;
     }
   }
 
@@ -56,3 +57,10 @@ export class SqliteFile {
     if (this.#database.isOpen) this.#database.close();
   }
 }
+
+/** The same error with the path, and what an operator can do. */
+const damaged = (error: Error, path: string): Error =>
+  Object.assign(error, {
+    message: `${path} is damaged (${error.message}): restore it from a backup, or move it away to begin without it`,
+    path,
+  });

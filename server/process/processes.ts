@@ -1,5 +1,6 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { Log } from '../telemetry/log.ts';
+import { createPulse, SIGN_MS } from './pulse.ts';
 
 /** A process that ends sooner counts as crashed at its start: the pause before the next one doubles each time. */
 const STABLE_MS = 10_000;
@@ -24,7 +25,7 @@ export interface Processes {
 
 /**
  * Runs this program in `count` processes that share its port. The others start once the first listens, so a failed
- * start (a taken port) is reported once. Later, each process that ends is replaced.
+ * start (a taken port) is reported once. Later, each process that ends is replaced; one that hangs is killed.
  */
 export function runProcesses<Report>(count: number, { log, onReady }: Options<Report>): Processes {
   const { promise: ended, resolve } = Promise.withResolvers<number>();
@@ -50,7 +51,16 @@ export function runProcesses<Report>(count: number, { log, onReady }: Options<Re
   const start = () => {
     const startedAt = performance.now();
     const worker = cluster.fork();
+    const pulse = createPulse();
+    const checks = setInterval(() => {
+      if (!pulse.isLost()) return;
+      clearInterval(checks);
+      log.error({ hanging: worker.process.pid }, 'a process hangs and is killed');
+      worker.process.kill('SIGKILL');
+    }, SIGN_MS);
+    // Any message is a sign of life.
     worker.on('message', (message: { ready?: Report }) => {
+      pulse.sign();
       if (!message.ready) return;
       ready.add(worker.id);
       if (ready.size < count || isAnnounced) return;
@@ -65,6 +75,7 @@ export function runProcesses<Report>(count: number, { log, onReady }: Options<Re
       for (let i = 1; i < count && !stopSignal; i++) start();
     });
     worker.once('exit', (code, signal) => {
+      clearInterval(checks);
       ready.delete(worker.id);
       if (stopSignal || !isListening) {
         // A process without requests yet ends by the signal itself, before it can stop gracefully.
@@ -100,6 +111,12 @@ export const isOneOfSeveral = (): boolean => cluster.isWorker;
 
 /** True if other processes already answer on this port, so that this one can finish its start first. */
 export const hasOthers = (): boolean => cluster.isWorker && cluster.worker?.id !== 1;
+
+/** Tells the process that started this one, from now on, that the event loop turns. Without it a hung process stays. */
+export function giveSignsOfLife(): void {
+  // The first process may have ended since.
+  setInterval(() => process.connected && process.send?.({ alive: true }), SIGN_MS).unref();
+}
 
 /** Tells the process that started this one that it is ready. */
 export function reportReady<Report extends object>(report: Report): void {

@@ -18,6 +18,16 @@ const works = [
   'count_limit',
   /** A line of the log is dropped: the full disk or the reader of standard output has not taken the 16 MB before it. */
   'write_log',
+  /** A caller that waits for events learns of them a poll later. */
+  'poll_events',
+  /** No process numbers events until the lease of the former one ends. */
+  'release_event_lease',
+  /** A migration goes on. The next renewal before a step reports the failure. */
+  'renew_migration_lease',
+  /** The next instance waits until the lease ends. */
+  'release_migration_lease',
+  /** A storage without a setting of buckets grants access to readers and pages by other means. */
+  'set_up_bucket',
 ] as const;
 type Work = (typeof works)[number];
 

@@ -30,8 +30,11 @@ export interface Recorder {
 
 let recorder: Recorder | undefined;
 
-/** Sets the recorder of all metrics. Call before the parts are opened, because they register their gauges once. */
-export const recordWith = (to: Recorder): void => {
+/**
+ * Sets the recorder of all metrics, or removes it. Call before the parts are opened, because they register their gauges
+ * once.
+ */
+export const recordWith = (to: Recorder | undefined): void => {
   recorder = to;
 };
 

@@ -124,7 +124,7 @@ function createGaugeReader() {
 }
 
 /** A registry, or the combined metrics of several processes. */
-export interface MetricsSource {
+interface MetricsSource {
   contentType: string;
   metrics(): Promise<string>;
 }

@@ -5,19 +5,21 @@ import { isLanguage, type Language, languages } from '../shared/texts/languages.
 import { fill, piecesOf, type Text, type Write } from '../shared/texts/template.ts';
 
 /** The texts of one language by their keys, with the operator's texts instead of the built-in ones. */
-export type TextsOf = Readonly<Record<string, Text>>;
+type TextsOf = Readonly<Record<string, Text>>;
 
 export type Texts = Readonly<Record<Language, TextsOf>>;
 
+const builtInDir = join(import.meta.dirname, '../shared/texts');
+
 /**
- * The texts of all languages. `ownDir` (TEXTS_DIR) may have a file for each, `de.json`, with any of the texts of ours. Throws
- * ConfigError with every text in it that is unknown, or whose placeholders differ from the built-in one.
+ * The texts of all languages. `ownDir` (TEXTS_DIR) may have a file for each, `de.json`, with any of the texts of ours.
+ * Throws ConfigError with every text in it that is unknown, or has other placeholders than the built-in one.
  */
 export function readTexts(ownDir: string | undefined): Texts {
   const files = ownDir === undefined ? [] : filesIn(ownDir);
   const problems = files.filter((name) => !isLanguageFile(name)).map(unknownFile);
   const entries = languages.map((language) => {
-    const ours = flattened(parsed(join(import.meta.dirname, `${language}.json`)));
+    const ours = flattened(parsed(join(builtInDir, `${language}.json`)));
     const name = `${language}.json`;
     if (ownDir === undefined || !files.includes(name)) return [language, ours] as const;
     const tree = parsed(join(ownDir, name));

@@ -1,12 +1,14 @@
 import { LockMode } from '@mikro-orm/core';
 import { storedAvatarVariants, Upload, type UploadState, User } from '../../entities/index.ts';
 import { backgroundJob, type Caller } from '../activity/caller.ts';
+import type { Activity } from '../activity/index.ts';
 import { invalidField } from '../errors.ts';
 import { type AllTables, type Database, sql } from '../parts/database/contract.ts';
 import type { ObjectStorage } from '../parts/object-storage/contract.ts';
 import type { Deletions } from './deletions.ts';
+import { isShown } from './profiles.ts';
 import type { UploadRecord } from './records.ts';
-import { keyAt } from './upload-address.ts';
+import { keyAt, normalizedAddress } from './upload-address.ts';
 
 /** How long a replaced avatar is kept: pages and caches still show it. */
 const REPLACED_MS = 24 * 60 * 60_000;
@@ -15,6 +17,7 @@ type Shown = Pick<Upload, 'state' | 'contentType' | 'variants'>;
 
 interface Parts {
   database: Database;
+  activity: Activity;
   objects: ObjectStorage;
   deletions: Deletions;
   /** True if an avatar must be an upload of this service. */
@@ -27,26 +30,30 @@ interface AvatarChange {
   next: string | null;
 }
 
+type StoredAvatar = Pick<User, 'avatar' | 'avatarVariants'>;
+
 /** Decides when avatars that no profile shows are deleted. */
-export function createAvatars({ database, objects, deletions, ownOnly }: Parts) {
+export function createAvatars({ database, activity, objects, deletions, ownOnly }: Parts) {
   const base = objects.publicUrl('');
 
   const keyOf = (address: string | null) => keyAt(address, base);
 
   return {
     /**
-     * Call in the transaction that changes the profile. Resolves to the variants of the new avatar. VALIDATION_FAILED
-     * if the avatar is being deleted, or is not an upload although the service requires one. Deletions lock the same
-     * rows.
+     * Call in the transaction that changes the profile; deletions lock the same rows. Resolves to what the profile
+     * stores. VALIDATION_FAILED if it is being deleted, or is not an upload although the service requires one.
      */
-    async changed(tables: AllTables, { userId, former, next }: AvatarChange): Promise<string | null> {
+    async changed(tables: AllTables, { userId, former, next }: AvatarChange): Promise<StoredAvatar> {
       const [formerKey, nextKey] = [keyOf(former), keyOf(next)];
       if (formerKey && formerKey !== nextKey) await markReplaced(database, tables, formerKey, userId);
       const upload = nextKey === undefined ? undefined : await restore(tables, nextKey, userId);
       if (upload?.state === 'doomed') throw invalidField('avatar', 'deleted', 'This image has been deleted');
       if (ownOnly && next && !(upload && isImage(upload)))
         throw invalidField('avatar', 'own_upload', 'Must be the URL of an image that was uploaded here');
-      return nextKey && upload && isImage(upload) ? storedAvatarVariants(nextKey, upload.variants) : null;
+      return {
+        avatar: normalizedAddress(next, base),
+        avatarVariants: nextKey && upload && isImage(upload) ? storedAvatarVariants(nextKey, upload.variants) : null,
+      };
     },
 
     /**
@@ -57,13 +64,8 @@ export function createAvatars({ database, objects, deletions, ownOnly }: Parts) 
       database.transaction(async (em, tables) => {
         const upload = await em.findOne(Upload, { objectKey }, { lockMode: LockMode.PESSIMISTIC_WRITE });
         if (upload?.state !== 'replaced') return false;
-        const shown = await tables
-          .selectFrom('users')
-          .select('id')
-          .where('avatar', 'like', addressPattern(objects, objectKey))
-          .limit(1)
-          .executeTakeFirst();
-        if (!shown) return deletions.start(tables, { ...upload, expiredForMs: 0 }, ['replaced'], backgroundJob);
+        if (!(await isShown(tables, objects, objectKey)))
+          return deletions.start(tables, { ...upload, expiredForMs: 0 }, ['replaced'], backgroundJob);
         upload.dueAt = null;
         return false;
       }),
@@ -74,18 +76,14 @@ export function createAvatars({ database, objects, deletions, ownOnly }: Parts) 
     startDeletionByOwner: (upload: UploadRecord, caller: Caller): Promise<boolean> =>
       database.transaction(async (em, tables) => {
         const user = await em.findOne(User, { id: upload.userId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
-        if (user && keyOf(user.avatar ?? null) === upload.objectKey) user.changeProfile({ avatar: null });
+        if (user && keyOf(user.avatar ?? null) === upload.objectKey) {
+          user.changeProfile({ avatar: null });
+          await activity.record(tables, user.id, { kind: 'profile-changed', details: { fields: 'avatar' } }, caller);
+        }
         return deletions.start(tables, upload, ['expected', 'pending', 'kept', 'replaced'], caller);
       }, upload.userId),
   };
 }
-
-/**
- * Matches the URL of an image and those of its variants. A pattern, because they may have a query; a wildcard in them
- * could only match too much.
- */
-export const addressPattern = (objects: Pick<ObjectStorage, 'publicUrl'>, objectKey: string): string =>
-  `${objects.publicUrl(objectKey.replace(/\.\w+$/, ''))}%`;
 
 export type Avatars = ReturnType<typeof createAvatars>;
 
@@ -106,9 +104,8 @@ async function markReplaced({ now }: Database, tables: AllTables, objectKey: str
 }
 
 /**
- * Call in the transaction in which a profile shows the object again. Stops inspections. Returns the object, which may
- * be `doomed`; undefined for an unknown key. Locks its row: a process that makes variants waits, and then finds the
- * profile.
+ * Call in the transaction in which a profile shows the object again. Stops inspections, and locks the row: a process
+ * that makes variants waits, and then finds the profile. The object may be `doomed`; undefined for an unknown key.
  */
 async function restore(tables: AllTables, objectKey: string, userId: string): Promise<Shown | undefined> {
   await tables

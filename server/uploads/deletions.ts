@@ -11,6 +11,7 @@ import { type AllTables, type Database, sql } from '../parts/database/contract.t
 import type { ObjectStorage } from '../parts/object-storage/contract.ts';
 import { LEASE_MS, type UploadLeases } from './leases.ts';
 import { sentTo } from './names.ts';
+import { setAvatarVariants } from './profiles.ts';
 import type { UploadRecord } from './records.ts';
 import { isAddressValid, isLastCheck, LAST_CHECK_MS, msUntilNextCheck } from './schedule.ts';
 import type { UsageCounter } from './usage.ts';
@@ -93,6 +94,8 @@ export function createDeletions({ database, activity, objects, usage, leases }: 
     if (multipartId !== null) await objects.deleteParts(sentTo(upload));
     const hasOthers = upload.purpose !== 'direct' || upload.scan !== null;
     const { keys, leftMs } = hasOthers ? await besides(objectKey) : { keys: [], leftMs: 0 };
+    if (upload.purpose !== 'direct')
+      await database.write((tables) => setAvatarVariants(tables, objects, objectKey, null));
     await Promise.all([...keys, objectKey].map((key) => objects.delete(key)));
     if (!isAddressValid(upload)) await database.transaction((_em, tables) => usage.release(tables, upload), userId);
     const whole = { ...upload, multipartId: null };
@@ -109,7 +112,7 @@ export function createDeletions({ database, activity, objects, usage, leases }: 
         // Otherwise parts were started since; the inspection finds them.
         .where('multipart_id', multipartId === null ? 'is' : '=', multipartId)
         .execute();
-    });
+    }, objectKey);
   };
 
   /**
@@ -128,7 +131,7 @@ export function createDeletions({ database, activity, objects, usage, leases }: 
       const deleting = { state: 'doomed' as const, size: 0, variants_size: 0, due_at: database.now };
       if (keys.length > 0) await tables.updateTable('uploads').set(deleting).where('object_key', 'in', keys).execute();
       return keys.length;
-    });
+    }, userId);
 
   return {
     start,
@@ -136,8 +139,8 @@ export function createDeletions({ database, activity, objects, usage, leases }: 
 
     /** Deletes an upload that is not to be stored. No-op if its state has changed meanwhile. */
     async abandon(upload: UploadRecord): Promise<void> {
-      if (await database.transaction((_em, tables) => start(tables, upload, [upload.state], backgroundJob)))
-        await proceed(upload);
+      const startDeletion = (tables: AllTables) => start(tables, upload, [upload.state], backgroundJob);
+      if (await database.change(startDeletion, upload.userId)) await proceed(upload);
     },
 
     /**
@@ -146,7 +149,7 @@ export function createDeletions({ database, activity, objects, usage, leases }: 
      */
     async removeAllOf(userId: string): Promise<boolean> {
       while ((await startSomeOf(userId)) === MAX_STARTED);
-      await database.change((tables) => usage.remove(tables, userId));
+      await database.change((tables) => usage.remove(tables, userId), userId);
       const left = await database.query((tables) =>
         tables.selectFrom('uploads').select('object_key').where('user_id', '=', userId).executeTakeFirst(),
       );

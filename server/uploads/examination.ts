@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { unavailable } from '../errors.ts';
 import { createOutage } from '../lib/outage.ts';
-import type { Scanner, SentFile, Verdict } from '../parts/scanner/contract.ts';
+import { rejects, type Scanner, type SentFile, type Verdict } from '../parts/scanner/contract.ts';
 import type { Log } from '../telemetry/log.ts';
 import { count, gauges } from '../telemetry/metrics.ts';
 import { refusedImage } from './images/image-cost.ts';
@@ -31,18 +31,16 @@ interface Parts {
 export function createExamination({ scanner, allowsWhenDown, log }: Parts) {
   const outage = createOutage({
     began: (err) =>
-      log.warn({ err }, `the scanner does not respond: files ${allowsWhenDown ? 'are given out unscanned' : 'wait'}`),
+      log.warn(
+        { err },
+        `the scanner does not respond: files ${allowsWhenDown ? 'are given out unscanned if it is away' : 'wait'}`,
+      ),
     ended: () => log.info('the scanner responds again'),
   });
   for (const outcome of outcomes) count('account_upload_scans_total', { outcome }, 0);
-  const isThere = (): Promise<boolean> =>
-    scanner.ping().then(
-      () => true,
-      () => false,
-    );
   gauges(async () => {
-    const isUp = await Promise.race([isThere(), delay(UP_MS, false, { ref: false })]);
-    return { account_scanner_up: isUp ? 1 : 0 };
+    const isDown = await Promise.race([rejects(scanner.ping()), delay(UP_MS, true, { ref: false })]);
+    return { account_scanner_up: isDown ? 0 : 1 };
   });
 
   const ask = async (file: SentFile, withinMs: number): Promise<Examined> => {
@@ -53,7 +51,7 @@ export function createExamination({ scanner, allowsWhenDown, log }: Parts) {
     } catch (error) {
       outage.failed(error);
       // A file that only keeps the scanner busy must not pass.
-      if (allowsWhenDown && !(await isThere())) return { result: 'allowed' };
+      if (allowsWhenDown && (await scanner.isAway())) return { result: 'allowed' };
       throw error;
     }
   };
@@ -72,7 +70,7 @@ export function createExamination({ scanner, allowsWhenDown, log }: Parts) {
     file: (file: SentFile) => examine(file, FILE_MS + file.size / BYTES_PER_MS),
 
     /** Rejects with VALIDATION_FAILED an image that is not clean, with SERVICE_UNAVAILABLE one that must wait. */
-    async requireCleanImage(pieces: Uint8Array[], size: number): Promise<void> {
+    async requireCleanImage(pieces: Uint8Array[], size: number): Promise<'clean' | 'allowed'> {
       const examined = await examine({ bytes: Readable.from(pieces), size }, IMAGE_MS);
       if (examined.result === 'infected') {
         log.info({ finding: examined.finding }, 'an image is not clean and is refused');
@@ -80,6 +78,7 @@ export function createExamination({ scanner, allowsWhenDown, log }: Parts) {
       }
       if (examined.result === 'unknown')
         throw unavailable(new Error(`the scanner refused an image: ${examined.answer}`));
+      return examined.result;
     },
   };
 }

@@ -54,7 +54,7 @@ export type ListedUpload = Omit<UploadRecord, 'variants'> & {
   visibility: Visibility;
   /** Empty for a private file. */
   url: string;
-  /** Undefined unless it is an image whose variants were made. */
+  /** Undefined until the variants of an image are made. */
   variants: ListedVariant[] | undefined;
 };
 
@@ -69,7 +69,7 @@ export function createUploads(
   const leases = createUploadLeases(database, scanning ? 'others' : 'all');
   gauges(async () => ({ account_uploads_due: await leases.due() }));
   const deletions = createDeletions({ database, activity, objects, usage, leases });
-  const avatars = createAvatars({ database, objects, deletions, ownOnly: ownAvatars });
+  const avatars = createAvatars({ database, activity, objects, deletions, ownOnly: ownAvatars });
   const examination = scanning && createExamination({ ...scanning, log });
   const scans =
     examination &&
@@ -163,9 +163,16 @@ export function createUploads(
       return upload;
     },
 
-    /** Addresses for parts of a file: see `parts` of `presign`. NOT_FOUND; VALIDATION_FAILED. */
-    presignParts: async (userId: string, objectKey: string, numbers: readonly number[]) =>
-      parts.presign(await requireOwn(userId, objectKey), numbers),
+    /**
+     * Addresses for parts of a file: see `parts` of `presign`. NOT_FOUND; VALIDATION_FAILED. `countStart` is called before
+     * the storage is asked, and may reject.
+     */
+    presignParts: async (
+      userId: string,
+      objectKey: string,
+      numbers: readonly number[],
+      countStart: () => Promise<unknown>,
+    ) => parts.presign(await requireOwn(userId, objectKey), numbers, countStart),
 
     /** How a file is divided, and which parts have arrived. NOT_FOUND; VALIDATION_FAILED. */
     storedParts: async (userId: string, objectKey: string) => parts.stored(await requireOwn(userId, objectKey)),

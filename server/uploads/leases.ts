@@ -37,13 +37,15 @@ export const createUploadLeases = (
     ms: number,
     changes: { multipart_id?: '' | null; scan?: 'due' } = {},
   ): Promise<void> {
-    await database.write((tables) =>
-      tables
-        .updateTable('uploads')
-        .set({ due_at: sql`${database.now} + ${ms}`, ...changes })
-        .where('object_key', '=', objectKey)
-        .where('state', '=', state)
-        .execute(),
+    await database.write(
+      (tables) =>
+        tables
+          .updateTable('uploads')
+          .set({ due_at: sql`${database.now} + ${ms}`, ...changes })
+          .where('object_key', '=', objectKey)
+          .where('state', '=', state)
+          .execute(),
+      objectKey,
     );
   },
 
@@ -54,14 +56,16 @@ export const createUploadLeases = (
     { unlessLooked = false, ...changes }: { multipart_id?: null; unlessLooked?: boolean } = {},
   ): Promise<void> {
     const at = sql`${database.now} + ${ms}`;
-    await database.write((tables) =>
-      tables
-        .updateTable('uploads')
-        .set({ due_at: sql`case when due_at < ${at} then due_at else ${at} end`, ...changes })
-        .where('object_key', '=', objectKey)
-        .where('state', '=', state)
-        .$if(unlessLooked, (uploads) => uploads.where('scan', '=', 'due'))
-        .execute(),
+    await database.write(
+      (tables) =>
+        tables
+          .updateTable('uploads')
+          .set({ due_at: sql`case when due_at < ${at} then due_at else ${at} end`, ...changes })
+          .where('object_key', '=', objectKey)
+          .where('state', '=', state)
+          .$if(unlessLooked, (uploads) => uploads.where('scan', '=', 'due'))
+          .execute(),
+      objectKey,
     );
   },
 });

@@ -47,7 +47,10 @@ interface UploadAddress {
 }
 
 interface StoredImage {
+  /** Empty for a private image. */
   url: string;
+  /** Only of a private image: its URL cannot tell it. */
+  name?: string;
   size: number;
   width: number;
   height: number;
@@ -94,7 +97,8 @@ export function createNewUploads(
       const type = requireType(contentType);
       if (size > maxBytes) throw invalidField('size', 'too_large', `Must be at most ${maxBytes} bytes`);
       const key = newKey(visibility, extensionOf(type));
-      const declared = { objectKey: key, userId, purpose: 'direct', contentType: type, size, isScanned } as const;
+      const scan = isScanned ? 'due' : null;
+      const declared = { objectKey: key, userId, purpose: 'direct', contentType: type, size, scan } as const;
       await reserve({ ...declared, lifeMs: ADDRESS_SECONDS * 1000, marginMs: FIRST_CHECK_MS }, 'size');
       const presignedUrl = await objects.presignPut({
         key: isScanned ? pendingKeyOf(key) : key,
@@ -121,19 +125,20 @@ export function createNewUploads(
       { file, purpose, visibility }: { file: SentImage; purpose: ImagePurpose; visibility: Visibility },
       caller: Caller,
     ): Promise<StoredImage> {
-      const { bytes, width, height, variants: made, placeholder } = await images.convert(userId, file, purpose);
+      const { bytes, width, height, variants: made, placeholder, scan } = await images.convert(userId, file, purpose);
       const key = newKey(visibility, 'webp');
       const contentType = 'image/webp';
       const size = bytes.length;
       const lifeMs = STORING_MS;
       const variants = made.map(toVariant);
       const picture = { width, height, placeholder, variants, madeFor: imageSizes[purpose].join(',') };
-      await reserve({ objectKey: key, userId, purpose, contentType, size, picture, lifeMs, marginMs: 0 }, 'file');
+      await reserve({ objectKey: key, userId, purpose, contentType, size, scan, picture, lifeMs, marginMs: 0 }, 'file');
       const pictures = [{ key, bytes }, ...made.map((each) => ({ key: variantKey(key, each), bytes: each.bytes }))];
       await Promise.all(pictures.map((each) => objects.put(each.key, each.bytes, contentType)));
       await commit({ objectKey: key, userId }, caller);
       return {
         url: objects.publicUrl(key),
+        ...(visibility === 'private' && { name: nameOf(key) }),
         size,
         width,
         height,
@@ -148,10 +153,10 @@ export function createNewUploads(
      */
     async publish(upload: UploadRecord, caller: Caller): Promise<string> {
       await requireAsDeclared(upload);
-      const { objectKey: from, userId, purpose, contentType, size } = upload;
+      const { objectKey: from, userId, purpose, contentType, size, scan } = upload;
       const to = keyIn('public', `${randomUUID()}${extname(nameOf(from))}`);
       const picture = pictureIn(upload);
-      const declared = { objectKey: to, userId, purpose, contentType, size, isCopy: true };
+      const declared = { objectKey: to, userId, purpose, contentType, size, scan, isCopy: true };
       await reserve({ ...declared, ...(picture && { picture }), lifeMs: STORING_MS, marginMs: FIRST_CHECK_MS }, 'name');
       const keys = [undefined, ...(picture?.variants ?? [])].map((variant) =>
         variant ? ([variantKey(from, variant), variantKey(to, variant)] as const) : ([from, to] as const),

@@ -75,9 +75,14 @@ export function createParts({ objects, records, leases }: Parts) {
 
   return {
     /** Addresses that accept one part each, of exactly its size. */
-    async presign(upload: UploadRecord, parts: readonly number[]): Promise<PartAddresses> {
+    async presign(
+      upload: UploadRecord,
+      parts: readonly number[],
+      countStart: () => Promise<unknown>,
+    ): Promise<PartAddresses> {
       const { size, count } = requireDivision(upload);
       if (parts.some((part) => part > count)) throw invalidField('parts', 'too_large', `Must be at most ${count}`);
+      if (!upload.multipartId) await countStart();
       // It was sent whole, or its parts were joined.
       if (upload.multipartId === null && (await objects.find(sentTo(upload), 1))?.size === upload.size)
         throw complete();

@@ -83,17 +83,19 @@ export const createRecords = (database: Database, usage: UsageCounter, activity:
         if (numUpdatedRows !== 1n) return false;
         await activity.record(tables, userId, { kind: 'upload-stored', details: { key: objectKey } }, caller);
         return true;
-      }),
+      }, objectKey),
 
     /** Call before the scanner looks at a file: from here on no part of it is sent. Undefined if it is pending no more. */
     async beginLook(objectKey: string): Promise<UploadRecord | undefined> {
-      await database.write((tables) =>
-        tables
-          .updateTable('uploads')
-          .set({ scan: 'looking' })
-          .where('object_key', '=', objectKey)
-          .where('state', '=', 'pending')
-          .execute(),
+      await database.write(
+        (tables) =>
+          tables
+            .updateTable('uploads')
+            .set({ scan: 'looking' })
+            .where('object_key', '=', objectKey)
+            .where('state', '=', 'pending')
+            .execute(),
+        objectKey,
       );
       const upload = await find(objectKey);
       return upload?.state === 'pending' ? upload : undefined;
@@ -101,13 +103,15 @@ export const createRecords = (database: Database, usage: UsageCounter, activity:
 
     /** Call before an object is moved: its row stays for some minutes if it is deleted. False if it is being deleted. */
     async beginMove(objectKey: string): Promise<boolean> {
-      const { numUpdatedRows } = await database.write((tables) =>
-        tables
-          .updateTable('uploads')
-          .set({ variants_until: sql`${database.now} + ${MOVE_MS}` })
-          .where('object_key', '=', objectKey)
-          .where('state', '=', 'pending')
-          .executeTakeFirst(),
+      const { numUpdatedRows } = await database.write(
+        (tables) =>
+          tables
+            .updateTable('uploads')
+            .set({ variants_until: sql`${database.now} + ${MOVE_MS}` })
+            .where('object_key', '=', objectKey)
+            .where('state', '=', 'pending')
+            .executeTakeFirst(),
+        objectKey,
       );
       return numUpdatedRows === 1n;
     },
@@ -122,19 +126,21 @@ export const createRecords = (database: Database, usage: UsageCounter, activity:
           .where('object_key', '=', objectKey)
           .where('state', '=', 'kept')
           .execute();
-      });
+      }, objectKey);
     },
 
     /** Stores the version that the user has confirmed. The first one stays. */
     async confirm(objectKey: string, version: string): Promise<void> {
-      await database.write((tables) =>
-        tables
-          .updateTable('uploads')
-          .set({ confirmed_version: version })
-          .where('object_key', '=', objectKey)
-          .where('state', 'in', ['expected', 'pending'])
-          .where('confirmed_version', 'is', null)
-          .execute(),
+      await database.write(
+        (tables) =>
+          tables
+            .updateTable('uploads')
+            .set({ confirmed_version: version })
+            .where('object_key', '=', objectKey)
+            .where('state', 'in', ['expected', 'pending'])
+            .where('confirmed_version', 'is', null)
+            .execute(),
+        objectKey,
       );
     },
 
@@ -143,29 +149,33 @@ export const createRecords = (database: Database, usage: UsageCounter, activity:
      * deletion has started.
      */
     async startParts(objectKey: string, checkedAfterMs: number): Promise<boolean> {
-      const { numUpdatedRows } = await database.write((tables) =>
-        tables
-          .updateTable('uploads')
-          .set({ multipart_id: '', due_at: sql`expires_at + ${checkedAfterMs}` })
-          .where('object_key', '=', objectKey)
-          .where('state', 'in', ['expected', 'pending'])
-          .where((is) => is.or([is('scan', 'is', null), is('scan', '=', 'due')]))
-          .where((is) => is.or([is('multipart_id', 'is', null), is('multipart_id', '=', '')]))
-          .executeTakeFirst(),
+      const { numUpdatedRows } = await database.write(
+        (tables) =>
+          tables
+            .updateTable('uploads')
+            .set({ multipart_id: '', due_at: sql`expires_at + ${checkedAfterMs}` })
+            .where('object_key', '=', objectKey)
+            .where('state', 'in', ['expected', 'pending'])
+            .where((is) => is.or([is('scan', 'is', null), is('scan', '=', 'due')]))
+            .where((is) => is.or([is('multipart_id', 'is', null), is('multipart_id', '=', '')]))
+            .executeTakeFirst(),
+        objectKey,
       );
       return numUpdatedRows === 1n;
     },
 
     /** Stores the storage's id of a file in parts. Returns false if it has one, or its deletion has started. */
     async nameParts(objectKey: string, id: string): Promise<boolean> {
-      const { numUpdatedRows } = await database.write((tables) =>
-        tables
-          .updateTable('uploads')
-          .set({ multipart_id: id })
-          .where('object_key', '=', objectKey)
-          .where('state', 'in', ['expected', 'pending'])
-          .where('multipart_id', '=', '')
-          .executeTakeFirst(),
+      const { numUpdatedRows } = await database.write(
+        (tables) =>
+          tables
+            .updateTable('uploads')
+            .set({ multipart_id: id })
+            .where('object_key', '=', objectKey)
+            .where('state', 'in', ['expected', 'pending'])
+            .where('multipart_id', '=', '')
+            .executeTakeFirst(),
+        objectKey,
       );
       return numUpdatedRows === 1n;
     },

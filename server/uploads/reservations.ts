@@ -1,4 +1,4 @@
-import { storedVariants, type UploadPurpose, type Variant, variantKey } from '../../entities/index.ts';
+import { type Scan, storedVariants, type UploadPurpose, type Variant, variantKey } from '../../entities/index.ts';
 import { inBatches } from '../lib/batch-loader.ts';
 import { type AllTables, type Database, sql } from '../parts/database/contract.ts';
 import { pendingKeyOf } from './names.ts';
@@ -31,8 +31,8 @@ export interface Reservation {
   /** How long the object may take to arrive, and the delay of its inspection. */
   lifeMs: number;
   marginMs: number;
-  /** True if the object is sent to its pending key, and is stored only after a scan. */
-  isScanned?: boolean;
+  /** `due`: the object is sent to its pending key, and is stored only after a scan. Otherwise the result of one before. */
+  scan?: Scan | null | undefined;
   /** True if the service copies the object: no client may send it. */
   isCopy?: boolean;
 }
@@ -50,10 +50,10 @@ export function createReservations(database: Database, usage: UsageCounter): (wa
       purpose,
       content_type: contentType,
       size,
-      state: reserved.isScanned ? ('pending' as const) : ('expected' as const),
+      state: reserved.scan === 'due' ? ('pending' as const) : ('expected' as const),
       created_at: database.now,
       expires_at: fromNow(reserved.lifeMs),
-      due_at: fromNow(reserved.isScanned ? FIRST_LOOK_MS : reserved.lifeMs + reserved.marginMs),
+      due_at: fromNow(reserved.scan === 'due' ? FIRST_LOOK_MS : reserved.lifeMs + reserved.marginMs),
       width: picture?.width ?? null,
       height: picture?.height ?? null,
       placeholder: picture?.placeholder ?? null,
@@ -61,13 +61,13 @@ export function createReservations(database: Database, usage: UsageCounter): (wa
       variants_size: sizeOf(picture?.variants),
       variants_for: picture?.madeFor ?? null,
       variants_until: reserved.isCopy ? fromNow(reserved.lifeMs) : null,
-      ...(reserved.isScanned && { scan: 'due' as const }),
+      scan: reserved.scan ?? null,
     }));
     await tables.insertInto('uploads').values(rows).execute();
-    const beside = reservations.flatMap(({ objectKey, picture, isScanned }) =>
+    const beside = reservations.flatMap(({ objectKey, picture, scan }) =>
       [
         ...(picture?.variants ?? []).map((variant) => variantKey(objectKey, variant)),
-        ...(isScanned ? [pendingKeyOf(objectKey)] : []),
+        ...(scan === 'due' ? [pendingKeyOf(objectKey)] : []),
       ].map((key) => ({ object_key: key, upload_key: objectKey })),
     );
     if (beside.length > 0) await tables.insertInto('upload_variants').values(beside).execute();

@@ -11,7 +11,7 @@ export const LAST_CHECK_MS = 60 * 60_000;
 
 /** Parts may be sent for so long after the address of the whole file has expired. */
 export const PARTS_MS = 24 * 60 * 60_000;
-/** The time of the only check of a file whose parts were not joined, after that address has expired. */
+/** The only check of a file with unjoined parts runs this long after that address has expired. */
 export const PARTS_CHECK_MS = PARTS_MS + LAST_CHECK_MS;
 
 /** A file that waits for the scanner is looked for while its address is valid: nobody reports its arrival. */

@@ -12,3 +12,10 @@ export function keyAt(address: string | null, base: string): string | undefined 
     ? imageKeyOf(plain.slice(base.length))
     : undefined;
 }
+
+/**
+ * The spelling of browsers for the URL of an object, in which profiles are searched: lower-case host, no default port.
+ * Any other URL is unchanged.
+ */
+export const normalizedAddress = <Address extends string | null>(address: Address, base: string): Address | string =>
+  address !== null && keyAt(address, base) !== undefined ? new URL(address).href : address;

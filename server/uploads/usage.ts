@@ -30,7 +30,7 @@ export const createUsage = (database: Database, { quota }: { quota: number }) =>
     async prepare(userId: string): Promise<void> {
       if (await find(userId)) return;
       const none = { userId, used: 0, files: 0 };
-      await database.transaction((em) => em.upsert(UploadUsage, none, { onConflictAction: 'ignore' }));
+      await database.transaction((em) => em.upsert(UploadUsage, none, { onConflictAction: 'ignore' }), userId);
     },
 
     /**

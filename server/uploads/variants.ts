@@ -23,11 +23,11 @@ import type { Log } from '../telemetry/log.ts';
 import { count, gauges } from '../telemetry/metrics.ts';
 import type { Leases } from '../workers/leases.ts';
 import { createWorker } from '../workers/worker.ts';
-import { addressPattern } from './avatars.ts';
 import { countUpTo } from './count.ts';
 import type { WebpImage } from './images/conversion.ts';
 import { createConverter } from './images/converter.ts';
 import { toVariant } from './new-uploads.ts';
+import { isShown, setAvatarVariants } from './profiles.ts';
 import type { UsageCounter } from './usage.ts';
 
 /** Longer than an image takes. While a lease lasts, no row of a deleted upload is deleted. */
@@ -40,7 +40,7 @@ const MAX_SWEPT = 50;
 /** The states of images that are stored. */
 const stored = ['kept', 'replaced'] as const;
 
-/** An image whose variants are to be made. */
+/** An image that needs variants. */
 type DueImage = Pick<Upload, 'objectKey' | 'userId' | 'size' | 'width' | 'height' | 'placeholder' | 'variants'> & {
   purpose: ImagePurpose;
 };
@@ -184,13 +184,18 @@ export function createVariants(sizes: ImageSizes, { database, objects, usage, is
       Object.assign(row, { width, height, placeholder, variants: storedVariants(variants), variantsSize });
     });
 
-  /** Deletes objects that are listed no longer, and those of a process that ended before it could list them. */
+  /**
+   * Deletes objects that are listed no longer, and those of a process that ended before it could list them. A variant that a
+   * profile shows stays, with its row, until its image is deleted or the widths change again.
+   */
   const deleteOthers = async (objectKey: string, variants: readonly Variant[]): Promise<void> => {
     const rows = await database.query((tables) =>
       tables.selectFrom('upload_variants').select('object_key as key').where('upload_key', '=', objectKey).execute(),
     );
     const listed = new Set(variants.map((variant) => variantKey(objectKey, variant)));
-    const others = rows.flatMap(({ key }) => (listed.has(key) ? [] : [key]));
+    const others: string[] = [];
+    for (const { key } of rows)
+      if (!listed.has(key) && !(await database.query((tables) => isShown(tables, objects, key)))) others.push(key);
     if (others.length === 0) return;
     await Promise.all(others.map((key) => objects.delete(key)));
     await database.write((tables) => tables.deleteFrom('upload_variants').where('object_key', 'in', others).execute());
@@ -198,13 +203,8 @@ export function createVariants(sizes: ImageSizes, { database, objects, usage, is
 
   /** Profiles that show the image. A change to it waits for our transaction, and then finds the variants itself. */
   const updateProfiles = async (objectKey: string, variants: readonly Variant[]): Promise<void> => {
-    await database.write((tables) =>
-      tables
-        .updateTable('users')
-        .set({ avatar_variants: storedAvatarVariants(objectKey, storedVariants(variants)) })
-        .where('avatar', 'like', addressPattern(objects, objectKey))
-        .execute(),
-    );
+    const stored = storedAvatarVariants(objectKey, storedVariants(variants));
+    await database.write((tables) => setAvatarVariants(tables, objects, objectKey, stored));
   };
 
   const finish = async (objectKey: string, purpose: ImagePurpose): Promise<void> => {

@@ -251,12 +251,11 @@ export const createDeliveries = (database: Database) => {
 
     /** Tries a delivery again, now. Resolves to whether it exists. */
     again: async (webhookId: string, eventId: string): Promise<boolean> =>
-      (await database.write((tables) => renew(tables, webhookId, sql<boolean>`event_id = ${eventId}`))) > 0,
+      (await database.write((tables) => renew(tables, webhookId, sql<boolean>`event_id = ${eventId}`), webhookId)) > 0,
 
     /**
-     * Due deliveries by user, in the order of the stream, each list from the user's first waiting one on. Skips `busy`
-     * users. Events of a newer release wait for a newer process, and hold back no others. Only the process that holds
-     * the webhook's lease may call this.
+     * Due deliveries by user, in the order of the stream from the first waiting one on, without `busy` users. Events of
+     * a newer release wait for a newer process, and hold back no others. Call only with the lease of the webhook.
      */
     async takeLanes(webhookId: string, busy: readonly string[]): Promise<Map<string, WaitingDelivery[]>> {
       const { lanes, blocked } = await database.query(async (tables) => {
@@ -339,7 +338,7 @@ interface Pending {
   dueAt: number | null;
 }
 
-/** `pending` in the order of the stream. A user whose first waiting delivery is not due is blocked until that is. */
+/** `pending` in the order of the stream. A user is blocked until the first waiting delivery is due. */
 function inLanes(due: ReadonlyMap<number, WaitingDelivery>, pending: readonly Pending[]) {
   const lanes = new Map<string, WaitingDelivery[]>();
   const blocked: { userId: string; dueAt: number }[] = [];

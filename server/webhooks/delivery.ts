@@ -10,6 +10,7 @@ import type { PublicEvent } from '../events/index.ts';
 import { type AllTables, columnsOf, type Database, sql } from '../parts/database/contract.ts';
 import type { WebhookResponse, WebhookSender } from '../parts/webhook-sender/contract.ts';
 import type { Secrets } from '../secrets.ts';
+import { MAX_APPLICATIONS, MAX_WEBHOOKS } from '../shared/receivers.ts';
 import type { Log } from '../telemetry/log.ts';
 import { count } from '../telemetry/metrics.ts';
 import { createWorker } from '../workers/worker.ts';
@@ -17,7 +18,6 @@ import type { Deliveries, Tried, WaitingDelivery } from './deliveries.ts';
 import { LOGOUT } from './logout-addresses.ts';
 import { MAX_FAILING_MS, pauseAfter } from './schedule.ts';
 import { signedHeaders } from './signature.ts';
-import { MAX_WEBHOOKS } from './webhooks.ts';
 
 const LEASE_MS = 20_000;
 /** How often a process that waits for responses looks for further deliveries. */
@@ -314,7 +314,7 @@ export const createDelivery = (needs: DeliveryNeeds) => {
 
   const worker = createWorker<Lease>({
     name: 'webhooks',
-    atOnce: MAX_WEBHOOKS,
+    atOnce: MAX_WEBHOOKS + MAX_APPLICATIONS,
     leases: { leaseMs: LEASE_MS, renew, take: async (most) => (hasWebhooks() ? take(most) : []) },
     work: (lease) => deliver(lease).finally(() => release(lease)),
     log,

@@ -23,7 +23,7 @@ import { createWebhookActs, EVERY_TYPE } from './webhooks.ts';
 
 export { createDeliveries, type Deliveries, type ListedDelivery } from './deliveries.ts';
 export { createLogoutAddresses } from './logout-addresses.ts';
-export { EVERY_TYPE, type ListedWebhook, MAX_WEBHOOKS, type WebhookFields } from './webhooks.ts';
+export { EVERY_TYPE, type ListedWebhook, type WebhookFields } from './webhooks.ts';
 
 /** How often each process learns of webhooks that another one has made. */
 const REFRESH_MS = 15_000;
@@ -46,7 +46,7 @@ interface Parts {
 }
 
 /** What came back from `webhook.test`. */
-export interface TestResult {
+interface TestResult {
   isSuccess: boolean;
   status?: number;
   error?: string;

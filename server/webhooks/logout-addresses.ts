@@ -3,7 +3,7 @@ import { type AllTables, type Database, sql } from '../parts/database/contract.t
 /** In `types`: the row is the address for back-channel logout of the application that has its id. */
 export const LOGOUT = 'logout';
 
-export interface LogoutAddress {
+interface LogoutAddress {
   applicationId: string;
   /** Null: the application wants no messages. */
   url: string | null;
@@ -38,5 +38,3 @@ export const createLogoutAddresses =
       } as never)
       .execute();
   };
-
-export type SetLogoutAddress = ReturnType<typeof createLogoutAddresses>;

@@ -20,11 +20,11 @@ import {
 } from '../parts/database/contract.ts';
 import { requireSendable, type WebhookSender } from '../parts/webhook-sender/contract.ts';
 import type { Secrets } from '../secrets.ts';
+import { MAX_WEBHOOKS } from '../shared/receivers.ts';
 import { LOGOUT } from './logout-addresses.ts';
 import { ROTATION_MS } from './schedule.ts';
 import { newSecret } from './signature.ts';
 
-export const MAX_WEBHOOKS = 50;
 /** In `types`: every type, also those of later releases. */
 export const EVERY_TYPE = '*';
 

@@ -31,8 +31,11 @@ interface Worker<Row> {
    * no place is free.
    */
   reserve(): (() => void) | undefined;
-  /** Begins work on a row that this process has inserted with a lease, in a reserved place. */
-  begin(row: Row): void;
+  /**
+   * Begins work on a row that this process has inserted with a lease, in a reserved place. `leasedAt`: performance.now()
+   * before the insertion, because the process may have been frozen since.
+   */
+  begin(row: Row, leasedAt: number): void;
   /** Takes no more rows and waits for those in work. */
   stop(): Promise<void>;
 }
@@ -74,7 +77,7 @@ export function createWorker<Row>({ name, atOnce, leases, work, log }: Job<Row>)
     }
   };
 
-  const begin = (row: Row, leasedAt = performance.now()) => {
+  const begin = (row: Row, leasedAt: number) => {
     heldUntil.set(row, leasedAt + heldMs);
     const requireLease = () => {
       if (!isHeld(row)) throw new Error('the lease has ended: another process may have the row');

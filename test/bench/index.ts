@@ -1,3 +1,9 @@
+/*
+ * `npm run bench`, or `npm run bench -- profile login` for some cases, `--quick` for under three minutes: a report of
+ * ratios between servers in the same run. A missed goal is not a failure; a wrong answer is, and so is a ratio worse than
+ * the committed one.
+ */
+
 import { tmpdir } from 'node:os';
 import { requireBinaries } from '../rig/servers/debian.ts';
 import type { Case, Result } from './case.ts';
@@ -23,11 +29,6 @@ import { type Servers, startServers } from './servers.ts';
 // Data on the disk, as in production.
 process.env.TMPDIR ??= tmpdir();
 
-/**
- * `npm run bench`, or `npm run bench -- profile login` for some cases, `--quick` for under three minutes: a report of
- * ratios between servers in the same run. A missed goal is not a failure; a wrong answer is, and so is a ratio worse than
- * the committed one.
- */
 const cases: Case[] = [
   profile,
   serial,

@@ -22,9 +22,8 @@ export interface Regression {
 }
 
 /**
- * The ratios that are worse than the committed ones of the same processor. Only stable ratios that are in the file are
- * compared: to accept a deliberate change, delete its entry.
- * accepted.
+ * The ratios that are worse than the committed ones of the same processor. Only stable ratios in the file are compared:
+ * to accept a deliberate change, delete its entry.
  */
 export function regressions(results: Result[]): Regression[] {
   const before = readCommitted()?.ratios ?? {};

@@ -12,9 +12,8 @@ const BEGAN_WITHIN_MS = 6 * DAY_MS;
 const KEYS_AT_ONCE = 20_000;
 
 /**
- * Gives each of 10 to the power of `exponent` users EACH sessions, as rows and keys like the service's, ordered by turn:
- * everybody's nth before anybody's next. Nobody has their tokens: a key is the hash of a number. Resolves to the memory
- * of a key in Redis, in bytes. Ten million take two to three minutes.
+ * Gives each of 10 to the power of `exponent` users EACH sessions, as rows and keys like the service's. Resolves to the
+ * memory of a key in Redis, in bytes. Ten million sessions take two to three minutes.
  */
 export async function addSessions(
   database: DatabaseView,
@@ -25,6 +24,7 @@ export async function addSessions(
   const total = people * EACH;
   const every = Math.floor(BEGAN_WITHIN_MS / total);
   const first = Date.now() - every * total;
+  // By turn: the nth session of each user before the next of any. A key is the hash of a number: no token exists.
   const addRows = async () => {
     for (let from = 0; from < total; from += people) await database.query(insertRows(exponent, { first, from, every }));
   };

@@ -201,7 +201,7 @@ inBrowser(['embedded'], (scenario) => {
           await page.getByRole('link', { name: 'Other ways to log in' }).click();
           await page.waitForURL(`${stack.appUrl}/login?*`);
           await page.getByRole('link', { name: /^Continue with/ }).click();
-          await page.getByLabel('Email').fill(freshEmail());
+          await page.getByLabel('Email', { exact: true }).fill(freshEmail());
           await page.getByLabel('Name').fill('Grace Hopper');
           await press(page, 'Log in');
           await page.waitForURL(`${url}/?basket=1#pay`);
@@ -210,7 +210,7 @@ inBrowser(['embedded'], (scenario) => {
           // Without the pages of the service in between.
           await press(page, 'Log out');
           await page.goto(`${stack.appUrl}/auth/idp?${new URLSearchParams({ returnTo: url })}`);
-          await page.getByLabel('Email').fill(freshEmail());
+          await page.getByLabel('Email', { exact: true }).fill(freshEmail());
           await page.getByLabel('Name').fill('Grace Hopper');
           await press(page, 'Log in');
           await page.waitForURL(`${url}/`);

@@ -210,13 +210,25 @@ inBrowser(['embedded'], (scenario) => {
         await page.goto(`${frontEnd.url}/?${new URLSearchParams({ service: stack.appUrl })}`);
         await heading(page, 'Nobody');
         const user = await newUser(stack.appUrl, { name: 'Grace Hopper' });
+        // The server renders nobody, as at first.
+        await loginAs(page, stack.appUrl, user);
+        await press(page, 'Check');
+        await heading(page, 'Grace Hopper');
+        await page.request.post(`${stack.appUrl}/auth/logout`);
+        await press(page, 'Render nobody');
+        await heading(page, 'Nobody');
         // The second time the server renders the same as before.
         for (const _ of ['first', 'second']) {
           await loginAs(page, stack.appUrl, user);
           await press(page, 'Render again');
           await heading(page, 'Grace Hopper');
+          // The check has answered that the name is an old one: it stays.
+          const checks: string[] = [];
+          page.on('request', (request) => request.url().includes('profile.get') && checks.push(request.url()));
+          await press(page, 'Render again');
           await press(page, 'Log out');
           await heading(page, 'Nobody');
+          expect(checks).toEqual([]);
         }
       },
       { elsewhere: [frontEnd.url] },

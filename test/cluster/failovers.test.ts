@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Load, outcomeOf, startLoad, summary, unlimited } from '../faults/load.ts';
-import { type Action, type Entry, endedSessions, violations } from '../rig/observe/history.ts';
+import { type Action, asUnknown, type Entry, endedSessions, violations } from '../rig/observe/history.ts';
 import { until } from '../rig/until.ts';
 import { databaseFaults, redisFaults, serviceFaults } from './faults.ts';
 import { type ClusterStack, startClusterStack } from './stack.ts';
@@ -24,8 +24,6 @@ const rightAnswers: Partial<Record<Action, number[]>> = {
 const isWrong = ({ action, status = 503 }: Entry) =>
   status !== 503 && !(rightAnswers[action] ?? [200, 401]).includes(status);
 
-/** After a 503 the call may still have been executed. */
-const asUnknown = (entry: Entry): Entry => (entry.status === 503 ? { ...entry, status: undefined } : entry);
 const isFailure = ({ status = 503 }: Entry) => status === 503;
 
 const plan = [

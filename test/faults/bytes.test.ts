@@ -142,7 +142,7 @@ onStack(
   { env: unlimited },
 );
 
-/** Valid requests, some of which make changes. */
+/** Valid requests; some make changes. */
 function requestsOf(session: string, image: Uint8Array): Buffer[] {
   const own = `Host: localhost\r\nCookie: auth_session=${session}\r\n`;
   const json = (path: string, body: string, method = 'POST') =>

@@ -5,7 +5,7 @@ import { isAlive, loggedIn, logIn, mailedToken, type Person, registered } from '
 import { png } from '../contract/uploads/corpus.ts';
 import { put, sendImage } from '../contract/uploads/storage.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { atInstance, begin, somebody } from '../provider/login.ts';
+import { atInstance, begin, identityClaims } from '../provider/login.ts';
 import { startMysqlWithMovableClock } from '../rig/process/movable-clock.ts';
 import { type Service, startService } from '../rig/process/service.ts';
 import { clientAddress, freshEmail } from '../rig/servers/address.ts';
@@ -177,7 +177,7 @@ test.each([
 ])('an ID token is %s the clock of the provider', (_, offset, expected) =>
   withClock(offset, async (service) => {
     const { browser, request } = await begin(service);
-    const location = await browser.redirectOf(atInstance(service, provider.authorize(request, somebody())));
+    const location = await browser.redirectOf(atInstance(service, provider.authorize(request, identityClaims())));
     expect(location).toMatch(expected);
   }),
 );

@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { glob } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MikroORM } from '@mikro-orm/sql';
@@ -10,7 +11,12 @@ import { openDatabase } from '../../server/parts/database/index.ts';
 import { mysqlDialect } from '../../server/parts/database/mysql-dialect.ts';
 import { migrationOptions } from '../../server/parts/database/options.ts';
 import { callerOf, type Reply } from '../contract/rig/callers.ts';
-import { loggedIn, PASSWORD } from '../contract/rig/scenario.ts';
+import { addPasskey, authenticatorFor } from '../contract/rig/passkey-scenario.ts';
+import { loggedIn, PASSWORD, sessionIn } from '../contract/rig/scenario.ts';
+import { png } from '../contract/uploads/corpus.ts';
+import { sendImage } from '../contract/uploads/storage.ts';
+import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
+import { freshSubject, identityClaims, loginsThrough, profileOf } from '../provider/login.ts';
 import { anyCharacter, cases, seed } from '../rig/client/random.ts';
 import { runDoctor } from '../rig/process/doctor.ts';
 import { root } from '../rig/process/service.ts';
@@ -20,6 +26,9 @@ import { createDatabase, startMysql } from '../rig/servers/mysql.ts';
 import type { PrivateServer } from '../rig/servers/private-server.ts';
 import { startRewritingProxy } from '../rig/servers/proxy.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
+import { unlimited } from './load.ts';
+import { documentedAt, inputsOf } from './operations.ts';
+import { textFieldsOf, textsNamed } from './text-fields.ts';
 
 /** Server settings that change the meaning of statements, unless the session sets its own. */
 const settings: Record<string, string[]> = {
@@ -86,18 +95,68 @@ const hostile = fc.oneof(
     '\u0315\u5c00',
     '%_\\%\\_',
     "a'/*!50000 or 1=1 */",
+    "'\ud800",
   ),
   fc.string({ unit: fc.constantFrom(...'\'"\\`%_;-#/*!?:() \u00a0aé東👩'), minLength: 1, maxLength: 40 }),
   fc.string({ unit: anyCharacter, minLength: 1, maxLength: 40 }),
 );
 
-describe.each(Object.entries(settings))('on a server with %s', (_, args) => {
+const labels = { en: 'A field' };
+const ownFields = [
+  { name: 'username', type: 'text', maxLength: 100, labels, read: 'public', write: 'owner', unique: true },
+  { name: 'motto', type: 'longText', maxLength: 100, labels, read: 'owner', write: 'owner' },
+  { name: 'page', type: 'url', labels, read: 'public', write: 'owner' },
+];
+const fieldsFile = join(temporaryDirectory('settings'), 'fields.json');
+writeFileSync(fieldsFile, JSON.stringify(ownFields));
+
+const ofApplication = [
+  'backchannelLogoutUri',
+  'logoUrl',
+  'name',
+  'postLogoutRedirectUris',
+  'redirectUris',
+  'resources',
+  'scopes',
+];
+
+const provider = await startHostileProvider();
+const logInAs = loginsThrough(provider);
+afterAll(() => provider.close());
+
+/** Is accepted in most texts, and ends a literal that is not escaped, or by a backslash only. */
+const QUOTED = "'or'1'='1";
+
+/** The texts that the API shows, by the operations that store them. */
+const shownTexts = {
+  'auth.register': ['name', 'page', 'username'],
+  'profile.update': ['avatar', 'bio', 'location', 'motto', 'name', 'page', 'username', 'website'],
+  'users.setFields': ['page', 'username'],
+  'users.invite': ['email'],
+  'keys.create': ['name'],
+  'passkeys.rename': ['name'],
+  'webhooks.create': ['description', 'url'],
+  'webhooks.update': ['description', 'url'],
+  'applications.create': ofApplication,
+  'applications.update': ofApplication,
+};
+
+describe.each(Object.entries(settings))('on a server with %s', (title, args) => {
   let server: PrivateServer;
   let databaseUrl: string;
   let stack: Stack;
   beforeAll(async () => {
     ({ server, databaseUrl } = await startServerWith(args));
-    stack = await startStack('real', { env: { DATABASE_URL: databaseUrl, DATABASE_REPLICA_URLS: databaseUrl } });
+    const env = {
+      ...unlimited,
+      LIMIT_UNIQUE_FIELD: '100000/3600',
+      DATABASE_URL: databaseUrl,
+      DATABASE_REPLICA_URLS: databaseUrl,
+      PROFILE_FIELDS: fieldsFile,
+      WEBHOOK_ALLOW: '127.0.0.0/8',
+      ...environmentFor(provider),
+    };
+    stack = await startStack('real', { env });
   });
   afterAll(async () => {
     await stack?.stop();
@@ -115,6 +174,18 @@ describe.each(Object.entries(settings))('on a server with %s', (_, args) => {
     } finally {
       connection.destroy();
     }
+  };
+
+  const administrators: { id: string }[] = [];
+  const administrator = async () => {
+    const admin = await loggedIn({ stack, call: callerOf('rest', stack.url) });
+    await look("update users set role = 'admin' where id = ?", [admin.id]);
+    administrators.push({ id: admin.id });
+    return admin;
+  };
+  const expectNoOtherAdministrators = async () => {
+    const found = await look("select id from users where role <> 'user'");
+    expect(new Set(JSON.parse(JSON.stringify(found)))).toEqual(new Set(administrators));
   };
 
   // checks: 75
@@ -146,8 +217,7 @@ describe.each(Object.entries(settings))('on a server with %s', (_, args) => {
     const scenario = { stack, call };
     const bystander = await loggedIn(scenario);
     const { session, id } = await loggedIn(scenario, { name: "O'Brien \\" });
-    const admin = await loggedIn(scenario);
-    await look("update users set role = 'admin' where id = ?", [admin.id]);
+    const admin = await administrator();
     expect((await call('users.get', { id })).data.data.name).toBe("O'Brien \\");
     const stored = { updates: 0, found: 0, registered: 0 };
 
@@ -213,7 +283,102 @@ describe.each(Object.entries(settings))('on a server with %s', (_, args) => {
     for (const [kind, count] of Object.entries(stored)) expect([kind, count > 0]).toEqual([kind, true]);
     const after = await call('profile.get', undefined, { session: bystander.session });
     expect(after.data.user).toMatchObject({ id: bystander.id, name: bystander.name });
-    expect(await look("select id from users where role <> 'user'")).toEqual([{ id: admin.id }]);
+    await expectNoOtherAdministrators();
+  });
+
+  // checks: 75
+  test(`each text of each operation is read as it was sent, or refused (FUZZ_SEED=${seed})`, async () => {
+    const call = callerOf('rest', stack.url);
+    const other = await loggedIn({ stack, call });
+    let { session } = await administrator();
+    const known = (id?: string) => ({
+      ...(id && { id }),
+      get email() {
+        return freshEmail();
+      },
+      get username() {
+        return randomUUID();
+      },
+      returnTo: `${stack.appUrl}/basket`,
+      url: 'http://127.0.0.1:9/hook',
+      types: ['user.removed'],
+      redirectUris: ['https://shop.example.com/callback'],
+      logoUrl: 'https://shop.example.com/logo.png',
+      page: 'https://example.com/ada',
+    });
+    const made = async (procedure: string, input: object) => (await call(procedure, input, { session })).data;
+    const shop = { ...known(), name: 'Shop', kind: 'web', scopes: ['openid'] };
+    const ids: Record<string, string> = {
+      webhooks: (await made('webhooks.create', known())).webhook.id,
+      applications: (await made('applications.create', shop)).application.id,
+      passkeys: (await addPasskey(call, session, authenticatorFor(stack), QUOTED)).id,
+      users: other.id,
+    };
+    const inputs = inputsOf(await documentedAt(stack.url));
+    /** What shows the texts of an operation: a GET at its path, or at that of the collection. */
+    const readingOf = ({ name, path }: (typeof inputs)[number]) => {
+      if (name === 'auth.register' || name === 'users.setFields') return 'users.get';
+      const places = [path, path.replace('/{id}', '')];
+      return inputs.find((input) => input.method === 'GET' && places.includes(input.path))?.name;
+    };
+    const shown = new Set<string>();
+    /** Other texts for each field, on each server. */
+    let draw = seed + 1000 * Object.keys(settings).indexOf(title);
+    // Logins through a provider have a test of their own.
+    for (const input of inputs.filter(({ name }) => !name.startsWith('auth.idp.'))) {
+      const { name, method, path, schema } = input;
+      const reading = method === 'GET' ? undefined : readingOf(input);
+      const id = ids[name.split('.')[0] ?? ''];
+      for (const field of textFieldsOf(schema, known(id))) {
+        const isEmail = field.name === 'email';
+        const property = fc.asyncProperty(hostile, fc.boolean(), async (drawn, isAlone) => {
+          const longer = isEmail ? `${drawn}${field.example}` : `${field.example}${drawn}`;
+          const text = path.includes(`{${field.name}}`) ? longer.toWellFormed() : isAlone ? drawn : longer;
+          const of = `${name}, ${field.name}: ${text}`;
+          const reply = await call(name, field.valueWith(text), { session });
+          expect(reply.status, of).toBeLessThan(500);
+          session = sessionIn(reply) || session;
+          if (reply.code || !reading) return;
+          const read = await call(reading, { id: reply.data.user?.id ?? id }, { session });
+          const found = textsNamed(field.name, read.data);
+          if (found.length === 0) return;
+          const isOfWebhook = name.startsWith('webhooks.') && field.name === 'url';
+          const stored = isOfWebhook ? URL.parse(text)?.href : isEmail ? text.toLowerCase() : text.trim();
+          expect(found, of).toContain(stored);
+          shown.add(`${name} ${field.name}`);
+        });
+        await fc.assert(property, { ...cases(2), seed: draw++, examples: [[QUOTED, false]] });
+      }
+    }
+    const expectedTexts = Object.entries(shownTexts).flatMap(([name, texts]) => texts.map((text) => `${name} ${text}`));
+    expect([...shown]).toEqual(expect.arrayContaining(expectedTexts));
+    const image = await sendImage({ stack }, session, { bytes: await png(), filename: QUOTED });
+    expect(image).toMatchObject({ status: 200, body: { originalName: QUOTED } });
+    await expectNoOtherAdministrators();
+  });
+
+  // checks: 75
+  test(`claims of a provider are stored as sent, or refused (FUZZ_SEED=${seed})`, async () => {
+    const property = fc.asyncProperty(hostile, async (text) => {
+      const claims = identityClaims({
+        sub: `${freshSubject()}${text}.`,
+        name: `Ada ${text}.`,
+        email: `${QUOTED}${freshEmail()}`,
+      });
+      const first = await logInAs(stack, claims);
+      if (/[^ -~]/.test(text)) {
+        expect(first).toMatchObject({ location: expect.stringMatching(/^\/login\?error=/), session: undefined });
+        return;
+      }
+      const profile = await profileOf(stack, first.session);
+      expect(profile).toMatchObject({ email: claims.email, name: claims.name });
+      const again = await logInAs(stack, claims);
+      expect((await profileOf(stack, again.session)).id).toBe(profile.id);
+      const lie = await logInAs(stack, claims, { lie: { idToken: { iss: `${provider.url}${text}` } } });
+      expect(lie.session).toBeUndefined();
+    });
+    await fc.assert(property, { ...cases(4), examples: [["O'Brien \\"]] });
+    await expectNoOtherAdministrators();
   });
 });
 

@@ -136,6 +136,9 @@ test('each service has its own places to wait; a disconnected client frees its p
   const gone = new AbortController();
   const { waits, refused } = await waitInAllPlaces(at(0), after, gone.signal);
   expect(refused.headers.get('retry-after')).toMatch(/^\d+$/);
+  expect(refused.headers.get('ratelimit-limit')).toBe('10');
+  expect(refused.headers.get('ratelimit-remaining')).toBe('0');
+  expect(refused.headers.get('ratelimit-reset')).toBe(refused.headers.get('retry-after'));
   expect(await refused.json()).toMatchObject({ code: 'RATE_LIMITED' });
   expect((await ask(at(0), { after, waitSeconds: 0.1 }, { token: TOKENS.other })).status).toBe(200);
   expect((await ask(at(0), { after })).status).toBe(200);

@@ -5,12 +5,12 @@ import { callerOf } from '../contract/rig/callers.ts';
 import { loggedIn, logIn, onStack } from '../contract/rig/scenario.ts';
 import type { Stack } from '../rig/stack.ts';
 
-/** The abandoned call would be executed before the last of them. */
+/** Enough reads that the abandoned call would run before the last. */
 const READS = 20;
 
-/** Of a cluster: SQLite answers a session check before the end of the connection is read. */
+/** Real parts only: SQLite answers a session check before Node sees the end of the connection. */
 const start = (stack: () => Stack) =>
-  test('a process that was frozen does not execute a call whose caller has gone', async () => {
+  test('a frozen process skips requests abandoned meanwhile', async () => {
     const [service] = stack().services;
     if (!service) throw new Error('no service');
     const call = callerOf('rest', service.url);
@@ -23,7 +23,7 @@ const start = (stack: () => Stack) =>
     await once(socket, 'connect');
     const headers = `Host: x\r\nCookie: auth_session=${other}\r\nOrigin: ${service.url}`;
     await new Promise((sent) => socket.write(`DELETE /api/sessions/${id} HTTP/1.1\r\n${headers}\r\n\r\n`, sent));
-    // As HAProxy ends what waits for a server that is down.
+    // HAProxy resets connections that wait for a server that is down.
     socket.resetAndDestroy();
     service.signal('SIGCONT');
     const statuses = [];
@@ -32,7 +32,7 @@ const start = (stack: () => Stack) =>
       statuses.push(status);
     }
     expect(new Set(statuses)).toEqual(new Set([200]));
-    // The same call of one who waits.
+    // The same call from a caller that waits.
     expect((await call('sessions.end', { id }, { session: other })).status).toBe(200);
     expect((await call('profile.get', undefined, { session: person.session })).status).toBe(401);
   });

@@ -11,6 +11,7 @@ import { cases, seed, timeLimit } from '../rig/client/random.ts';
 import { clientAddress } from '../rig/servers/address.ts';
 import { temporaryDirectory } from '../rig/servers/custodian.ts';
 import { fromSchema, nasty, type Schema } from './arbitrary.ts';
+import { type Documented, documentedAt, inputsOf, type Operation } from './operations.ts';
 
 const RUNS_PER_OPERATION = 30;
 const SERVICE_TOKEN = 'token-of-another-service';
@@ -23,12 +24,6 @@ const ownFields = [
   { name: 'color', type: 'choice', choices: ['red', 'green'], labels, read: 'public', write: 'owner' },
 ];
 writeFileSync(fieldsFile, JSON.stringify(ownFields));
-
-interface Operation {
-  parameters?: { name: string; in: 'path' | 'query'; required?: boolean; schema: Schema }[];
-  requestBody?: { content: Record<string, { schema: Schema }> };
-  responses: Record<string, { content?: object }>;
-}
 
 interface Request {
   path: string;
@@ -71,10 +66,7 @@ onBothStacks(
         userId: victim.id,
         token: person.session,
       };
-      const { paths: documented } = (await (await fetch(`${url}/openapi.json`)).json()) as {
-        paths: Record<string, Record<string, Operation>>;
-      };
-      return { url, person, enter, known, documented };
+      return { url, person, enter, known, documented: await documentedAt(url) };
     };
 
     // checks: 5
@@ -332,7 +324,7 @@ async function expectRpcAnswer(url: string, documented: Documented, name: string
       `${httpStatus}`,
     );
   } else if (responses && !('302' in responses)) {
-    await expectDocumented(url, method, path, '201' in responses ? 201 : 200, result?.data);
+    await expectDocumented(url, method, path, { status: '201' in responses ? 201 : 200, body: result?.data });
   } else {
     expect(responses ? ['location'] : ['null', 'user', 'users', 'success']).toContain(
       Object.keys(result?.data ?? { null: 0 })[0],
@@ -340,39 +332,33 @@ async function expectRpcAnswer(url: string, documented: Documented, name: string
   }
 }
 
-type Documented = Record<string, Record<string, Operation>>;
-
 /** Procedures without a REST path, for other services. */
-const servicePaths: [name: string, method: string, input: Schema][] = [
-  ['service.session', 'POST', { type: 'object', properties: { token: { type: 'string' } }, required: ['token'] }],
-  [
-    'service.users',
-    'GET',
-    { type: 'object', properties: { ids: { type: 'array', items: { type: 'string' } } }, required: ['ids'] },
-  ],
-  ['service.endSessions', 'POST', { type: 'object', properties: { userId: { type: 'string' } }, required: ['userId'] }],
+const serviceInputs: { name: string; method: string; schema: Schema }[] = [
+  {
+    name: 'service.session',
+    method: 'POST',
+    schema: { type: 'object', properties: { token: { type: 'string' } }, required: ['token'] },
+  },
+  {
+    name: 'service.users',
+    method: 'GET',
+    schema: { type: 'object', properties: { ids: { type: 'array', items: { type: 'string' } } }, required: ['ids'] },
+  },
+  {
+    name: 'service.endSessions',
+    method: 'POST',
+    schema: { type: 'object', properties: { userId: { type: 'string' } }, required: ['userId'] },
+  },
 ];
 
 /** One procedure, or a few in a batch, each with its input or another value; sometimes malformed as a whole. */
 function rpcRequest(documented: Documented, known: Record<string, unknown>) {
-  const described = Object.entries(paths).map(([name, [method, path]]): [string, string, Schema] => {
-    const { parameters = [], requestBody } = documented[path]?.[method.toLowerCase()] ?? {};
-    const body = requestBody?.content['application/json']?.schema;
-    const properties = {
-      ...body?.properties,
-      ...Object.fromEntries(parameters.map(({ name, schema }) => [name, schema])),
-    };
-    const required = [
-      ...(body?.required ?? []),
-      ...parameters.filter(({ required }) => required).map(({ name }) => name),
-    ];
-    return [name, method, { type: 'object', properties, required }];
-  });
+  const described = [...inputsOf(documented), ...serviceInputs];
   const calls = (isQuery: boolean) =>
     fc.oneof(
-      ...[...described, ...servicePaths]
-        .filter(([, method]) => (method === 'GET') === isQuery)
-        .map(([name, , schema]) => fc.record({ name: fc.constant(name), input: fromSchema(schema, '', known) })),
+      ...described
+        .filter(({ method }) => (method === 'GET') === isQuery)
+        .map(({ name, schema }) => fc.record({ name: fc.constant(name), input: fromSchema(schema, '', known) })),
     );
   const odd = fc.constantFrom(
     undefined,
@@ -418,7 +404,7 @@ function rpcRequest(documented: Documented, known: Record<string, unknown>) {
 
 async function expectAnswer(url: string, method: string, path: string, operation: Operation, response: Response) {
   if (response.headers.get('content-type')?.startsWith('application/json')) {
-    return expectDocumented(url, method, path, response.status, await response.json());
+    return expectDocumented(url, method, path, { status: response.status, body: await response.json() });
   }
   await response.body?.cancel();
   expect(Object.keys(operation.responses)).toContain(String(response.status));

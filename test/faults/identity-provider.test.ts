@@ -4,7 +4,7 @@ import { onBothStacks } from '../contract/rig/scenario.ts';
 import { Browser } from '../provider/browser.ts';
 import { type Claims, environmentFor, type Lie, secondsFromNow, startHostileProvider } from '../provider/hostile.ts';
 import type { Answer } from '../provider/http.ts';
-import { atInstance, begin, identitiesOf, loginsThrough, somebody, usersWith } from '../provider/login.ts';
+import { atInstance, begin, identitiesOf, identityClaims, loginsThrough, usersWith } from '../provider/login.ts';
 import { freePort } from '../rig/servers/port.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { inTime } from '../rig/until.ts';
@@ -34,7 +34,7 @@ const lies: [string, Lie][] = [
   ['a signature by another key', { signature: 'other key' }],
   ['a code of another flow', { challenge: 'A'.repeat(43) }],
   ['a callback in the name of another issuer', { iss: 'https://evil.test' }],
-  ['somebody else at the userinfo endpoint', { userinfo: { sub: 'somebody-else', email: 'x@example.test' } }],
+  ['another user at the userinfo endpoint', { userinfo: { sub: 'another-user', email: 'x@example.test' } }],
   ['a failure', { token: { status: 500, type: 'text/html', body: '<h1>Internal Server Error</h1>' } }],
   ['nonsense', { token: { body: 'nonsense' } }],
   ['a list', { token: { body: [] } }],
@@ -51,7 +51,7 @@ onBothStacks(
   (stack) => {
     // checks: 42, 47
     test.concurrent.each(lies)('%s logs nobody in', async (_, lie) => {
-      const person = somebody();
+      const person = identityClaims();
       const { browser, request } = await begin(stack());
       const callback = atInstance(stack(), provider.authorize(request, person, lie));
       const before = browser.copy();
@@ -66,7 +66,7 @@ onBothStacks(
 
     test('an authorization code works once, whatever the browser does', async () => {
       const { browser, request } = await begin(stack());
-      const callback = atInstance(stack(), provider.authorize(request, somebody()));
+      const callback = atInstance(stack(), provider.authorize(request, identityClaims()));
       expect(await browser.redirectOf(callback)).toBe('/dashboard');
       const second = await begin(stack());
       callback.searchParams.set('state', second.request.searchParams.get('state') ?? '');
@@ -114,7 +114,7 @@ describe('an unreachable provider', () => {
         } finally {
           provider.setDiscovery(undefined);
         }
-        expect((await logInAs(stack(), somebody())).location).toBe('/dashboard');
+        expect((await logInAs(stack(), identityClaims())).location).toBe('/dashboard');
       });
     },
     { env: environmentFor(provider) },
@@ -143,7 +143,7 @@ describe('two instances', () => {
 
   // checks: 43, F14
   test('of twenty concurrent uses of one callback, one logs in', async () => {
-    const person = somebody();
+    const person = identityClaims();
     const { browser, request } = await begin(stack);
     const callback = provider.authorize(request, person);
     const ends = await Promise.all(
@@ -161,10 +161,10 @@ describe('two instances', () => {
   });
 
   test.each<[string, Claims, string]>([
-    ['somebody new', {}, '/dashboard'],
-    ['somebody new whose address nobody vouches for', { email_verified: false }, '/verify-email'],
-  ])('%s who arrives twenty times concurrently is one user', async (_, claims, end) => {
-    const person = somebody(claims);
+    ['a new user', {}, '/dashboard'],
+    ['a new user with an unverified address', { email_verified: false }, '/verify-email'],
+  ])('%s with twenty concurrent logins is created once', async (_, claims, end) => {
+    const person = identityClaims(claims);
     const begun = await Promise.all(Array.from({ length: 20 }, () => begin(stack)));
     const ends = await Promise.all(
       begun.map(({ browser, request }, i) =>
@@ -177,11 +177,11 @@ describe('two instances', () => {
   });
 
   test('twenty concurrent identities with one email are one user', async () => {
-    const { email } = somebody();
+    const { email } = identityClaims();
     const begun = await Promise.all(Array.from({ length: 20 }, () => begin(stack)));
     const ends = await Promise.all(
       begun.map(({ browser, request }, i) =>
-        browser.redirectOf(atInstance(instance(i), provider.authorize(request, somebody({ email })))),
+        browser.redirectOf(atInstance(instance(i), provider.authorize(request, identityClaims({ email })))),
       ),
     );
     expect(new Set(ends)).toEqual(new Set(['/dashboard']));
@@ -192,7 +192,7 @@ describe('two instances', () => {
   test('an email registered while its owner logs in through the provider belongs to the owner', async () => {
     const registrations: number[] = [];
     for (let round = 0; round < 10; round++) {
-      const person = somebody();
+      const person = identityClaims();
       const { browser, request } = await begin(stack);
       const callback = provider.authorize(request, person);
       const squatter = { name: 'A Squatter', email: person.email, password: 'Difference-Engine-1' };
@@ -212,8 +212,8 @@ describe('two instances', () => {
 
   test('an owner who races with a squatter keeps only their own identity', async () => {
     for (let round = 0; round < 10; round++) {
-      const squatter = somebody({ email_verified: false });
-      const owner = somebody({ email: squatter.email });
+      const squatter = identityClaims({ email_verified: false });
+      const owner = identityClaims({ email: squatter.email });
       const begun = await Promise.all([squatter, squatter, owner].map(() => begin(stack)));
       await Promise.all(
         begun.map(({ browser, request }, i) =>

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Call, callerOf } from '../contract/rig/callers.ts';
 import { expectRefusal, isAlive, logIn, mailedToken, registered, sessionIn } from '../contract/rig/scenario.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { atInstance, begin, identitiesOf, loginsThrough, somebody, usersWith } from '../provider/login.ts';
+import { atInstance, begin, identitiesOf, identityClaims, loginsThrough, usersWith } from '../provider/login.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { patient } from './in-rounds.ts';
 
@@ -34,7 +34,7 @@ test('no session of an attacker’s password outlives the owner’s login by a p
     const attacker = await registered({ stack, call }, accepting);
     await call('auth.verifyEmail', { token: await mailedToken(stack, attacker.email, 'verify-email') });
     const { browser, request } = await begin(stack);
-    const callback = provider.authorize(request, somebody({ email: attacker.email }));
+    const callback = provider.authorize(request, identityClaims({ email: attacker.email }));
     const [location, ...logins] = await Promise.all([
       browser.redirectOf(atInstance(instance(round), callback)),
       ...Array.from({ length: 20 }, (_, i) => caller(i)('auth.login', attacker)),
@@ -55,7 +55,7 @@ test('no session of an attacker’s password outlives the owner’s login by a p
 
 test('after a concurrent reset, attacker logins and “This was not me”, only the owner can log in', async () => {
   for (let round = 0; round < 5; round++) {
-    const attacker = somebody({ email_verified: false });
+    const attacker = identityClaims({ email_verified: false });
     const { email } = attacker;
     await loginsThrough(provider)(stack, attacker);
     const token = await mailedToken(stack, email, 'verify-email');

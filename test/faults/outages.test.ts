@@ -1,8 +1,13 @@
+import { createHash, randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
+import { createConnection } from 'mysql2/promise';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { procedures } from '../../routers/procedures.ts';
 import { type Call, callerOf } from '../contract/rig/callers.ts';
+import { createKey } from '../contract/rig/key-scenario.ts';
 import { relyingParty } from '../contract/rig/relying-party.ts';
 import { inBrowser, isAlive, loggedIn, logIn, mailedToken, PASSWORD } from '../contract/rig/scenario.ts';
+import { codeOf, pendingIn, withApp } from '../contract/rig/totp-scenario.ts';
 import { type Service, startService } from '../rig/process/service.ts';
 import { clientAddress, freshEmail } from '../rig/servers/address.ts';
 import { startMysql } from '../rig/servers/mysql.ts';
@@ -12,6 +17,7 @@ import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 
 /** Faults are made on private servers, so the tests of this file run sequentially. */
+const SERVICE_TOKEN = 'token-of-another-service';
 let mysql: PrivateServer;
 let redis: PrivateServer;
 let stack: Stack;
@@ -19,7 +25,14 @@ let call: Call;
 
 beforeAll(async () => {
   [mysql, redis] = await Promise.all([startMysql(), startRedis({ appendfsync: 'always' })]);
-  stack = await startStack('real', { mysqlUrl: mysql.url, redisUrl: redis.url });
+  stack = await startStack('real', {
+    mysqlUrl: mysql.url,
+    redisUrl: redis.url,
+    env: {
+      EMAIL_CODES: 'on',
+      SERVICE_TOKENS: `shop:${createHash('sha256').update(SERVICE_TOKEN).digest('hex')}`,
+    },
+  });
   call = callerOf('rest', stack.url);
 });
 afterAll(async () => {
@@ -47,7 +60,14 @@ const slack = async (): Promise<number> => {
   return 1000 + 10 * ms;
 };
 
-const somebody = () => ({ name: 'Ada Lovelace', email: freshEmail(), password: PASSWORD });
+const newUser = () => ({ name: 'Ada Lovelace', email: freshEmail(), password: PASSWORD });
+
+/** Of one process. */
+const CONNECTIONS = 10;
+/** The requests that wait for a connection. */
+const QUEUE = 1000;
+/** Connections of the test's own view. */
+const OF_VIEW = 2;
 
 const SOME_ID = '01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c';
 
@@ -81,12 +101,18 @@ const ofSecondFactors: [string, unknown][] = [
   ['users.removeSecondFactors', { id: SOME_ID }],
 ];
 
+/** Both read the session, but need none. */
+const ofApplications: [string, unknown][] = [
+  ['authorizations.proceed', { id: 'x'.repeat(43) }],
+  ['authorizations.logOut', {}],
+];
+
 /** Each kind of request that needs the database. */
 const databaseRequests = (session: string): [string, unknown][] => [
   ['profile.get', undefined],
   ['users.list', undefined],
   ['auth.login', { email: freshEmail(), password: PASSWORD }],
-  ['auth.register', somebody()],
+  ['auth.register', newUser()],
   ['auth.forgotPassword', { email: freshEmail() }],
   ['auth.resetPassword', { token: 'x'.repeat(43), email: freshEmail(), password: PASSWORD }],
   ['account.undoEmailChange', { token: 'x'.repeat(43) }],
@@ -108,6 +134,8 @@ const databaseRequests = (session: string): [string, unknown][] => [
   ['account.export', undefined],
   ['account.delete', undefined],
   ['account.restore', { email: freshEmail(), password: PASSWORD }],
+  ['auth.beginEmailCode', { email: freshEmail() }],
+  ...ofApplications,
 ];
 
 const expectUnavailable = async (session: string, requests: [string, unknown][], within: number) => {
@@ -120,6 +148,38 @@ const expectUnavailable = async (session: string, requests: [string, unknown][],
     expect(reply.setCookies).toEqual([]);
     expect(ms).toBeLessThan(within);
   }
+};
+
+const withSession = procedures.filter(({ meta }) => meta?.openapi?.protect);
+
+/** The name, status and cookies of an answer under /trpc. */
+const answerOf = async (name: string, headers: Record<string, string>, input?: unknown) => {
+  const isQuery = procedures.find((one) => one.name === name)?.type === 'query';
+  const text = input === undefined ? undefined : JSON.stringify(input);
+  const query = isQuery && text !== undefined ? `?input=${encodeURIComponent(text)}` : '';
+  const response = await fetch(`${stack.url}/trpc/${name}${query}`, {
+    method: isQuery ? 'GET' : 'POST',
+    headers: { 'x-forwarded-for': clientAddress(), 'content-type': 'application/json', ...headers },
+    ...(!isQuery && text !== undefined && { body: text }),
+  });
+  await response.arrayBuffer();
+  return [name, response.status, response.headers.getSetCookie()];
+};
+
+/** Every procedure that needs a session is unavailable. Without input: the session is checked first. */
+const expectNoSessions = async (session: string) => {
+  expect(withSession.length).toBeGreaterThan(60);
+  const cookie = `auth_session=${session}`;
+  const answers = await Promise.all(withSession.map(({ name }) => answerOf(name, { cookie })));
+  expect(answers).toEqual(withSession.map(({ name }) => [name, 503, []]));
+};
+
+/** No answer about a credential that cannot be checked; each request has its own bearer credential. */
+const expectNoVerdict = async (requests: [procedure: string, input: unknown, bearer: string][]) => {
+  const answers = await Promise.all(
+    requests.map(([name, input, bearer]) => answerOf(name, { authorization: `Bearer ${bearer}` }, input)),
+  );
+  expect(answers).toEqual(requests.map(([name]) => [name, 503, []]));
 };
 
 /** An application that refreshes the token of a user. */
@@ -136,10 +196,10 @@ const expectOutage = async (response: Response) => {
   await response.text();
 };
 
-const recovers = async (within: number) => {
-  await until(async () => (await call('users.list')).status === 200 && (await call('health')).status === 200, {
-    within,
-  });
+const recovers = (within: number) => {
+  const isReady = async () => (await fetch(`${stack.url}/readyz`)).status === 200;
+  const serves = async () => (await call('users.list')).status === 200 && (await call('health')).status === 200;
+  return until(async () => (await isReady()) && (await serves()), { within });
 };
 
 describe('the database', () => {
@@ -168,9 +228,19 @@ describe('the database', () => {
   test('hung: every request is answered within five seconds, and the service recovers soon', async () => {
     const { session, ...person } = await loggedIn({ stack, call });
     const refresh = await refreshing(session);
+    const { secret: key } = await createKey({ stack, call }, session);
     const more = await slack();
     mysql.pause();
     await expectOutage(await refresh());
+    await expectNoSessions(session);
+    await expectNoVerdict([
+      ['profile.get', undefined, key],
+      ['service.session', { token: session }, SERVICE_TOKEN],
+      ['service.session', { token: key }, SERVICE_TOKEN],
+      ['service.users', { ids: [person.id] }, SERVICE_TOKEN],
+      ['service.endSessions', { userId: person.id }, SERVICE_TOKEN],
+      ['service.events', { after: 0 }, SERVICE_TOKEN],
+    ]);
     const flood = Array.from({ length: 100 }, () => call('profile.get', undefined, { session }));
     await expectUnavailable(session, databaseRequests(session), 5000 + more);
     for (const { status } of await Promise.all(flood)) expect(status).toBe(503);
@@ -184,6 +254,73 @@ describe('the database', () => {
     // Refused changes were not made.
     expect(data.user.name).toBe(person.name);
   });
+});
+
+describe('more requests than the pool takes', () => {
+  const burst = () => Promise.all(Array.from({ length: QUEUE + 100 }, () => call('users.list', { q: randomUUID() })));
+
+  test('at a hung database are all refused as an outage', async () => {
+    const more = await slack();
+    mysql.pause();
+    const [replies, ms] = await timed(burst());
+    mysql.resume();
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([503]));
+    expect(ms).toBeLessThan(5000 + more);
+    await recovers(3000 + more);
+  });
+
+  test('open no more connections', async () => {
+    await stack.database('flush status');
+    await burst();
+    const [used] = await stack.database<{ Value: string }>("show global status like 'Max_used_connections'");
+    expect(Number(used?.Value)).toBeLessThanOrEqual(CONNECTIONS + OF_VIEW);
+  });
+});
+
+test('attempts that no part could look at leave the limit of the address alone', async () => {
+  const { session, ...person } = await loggedIn({ stack, call });
+  const more = await slack();
+  const address = clientAddress();
+  const attempt = () => call('auth.login', { email: person.email, password: PASSWORD }, { address });
+  await mysql.down();
+  for (let i = 0; i < 6; i++) expect((await attempt()).status).toBe(503);
+  await mysql.up();
+  await recovers(3000 + more);
+  expect((await attempt()).status).toBe(200);
+  const wrong = () => call('auth.login', { email: person.email, password: 'Wrong-1' }, { address });
+  const statuses = [];
+  for (let i = 0; i < 5; i++) statuses.push((await wrong()).status);
+  expect(statuses).toEqual([401, 401, 401, 401, 429]);
+});
+
+test('right credentials that cannot be stored leave all limits alone', async () => {
+  const [person, user] = [await loggedIn({ stack, call }), await withApp({ stack, call })];
+  const { email, password } = person;
+  const address = clientAddress();
+  const inSession = { session: person.session, address };
+  const attempts = {
+    login: () => call('auth.login', { email, password }, { address }),
+    reauthentication: () => call('auth.reauthenticate', { password }, inSession),
+    change: () => call('account.changePassword', { currentPassword: password, newPassword: `${password}2` }, inSession),
+  };
+  const givePassword = () => call('auth.login', { email: user.email, password: user.password });
+  const pending = await Promise.all(Array.from({ length: 3 }, async () => pendingIn(await givePassword())));
+  const giveCode = (one?: string) => call('auth.secondFactor', { code: codeOf(user.secret) }, { pending: one });
+  const more = await slack();
+  const writer = await createConnection(mysql.url);
+  try {
+    await writer.query('flush tables with read lock');
+    for (const one of pending) {
+      // Fewer at once than any limit: 5 logins of an address, 4 codes of a pending login.
+      const calls = [...Object.values(attempts).map((attempt) => attempt()), ...[1, 2, 3, 4].map(() => giveCode(one))];
+      expect((await Promise.all(calls)).map(({ status }) => status)).toEqual(calls.map(() => 503));
+    }
+  } finally {
+    await writer.end();
+  }
+  await recovers(3000 + more);
+  expect((await giveCode(pending[0])).status).toBe(200);
+  for (const attempt of Object.values(attempts)) expect((await attempt()).status).toBe(200);
 });
 
 /** A user with a changed email, and the token that undoes it. */
@@ -220,6 +357,9 @@ describe('Redis', () => {
     ['account.delete', undefined],
     ['account.restore', { email: freshEmail(), password: PASSWORD }],
     ['auth.login', { email: freshEmail(), password: PASSWORD }],
+    ['auth.beginEmailCode', { email: freshEmail() }],
+    ['auth.finishEmailCode', { code: '123456' }],
+    ...ofApplications,
   ];
 
   // checks: F5, F8, F9
@@ -242,6 +382,8 @@ describe('Redis', () => {
     await down();
     await expectOutage(await refresh());
     await expectUnavailable(session, [...protectedRequests, ...changes(session)], 1000 + more);
+    await expectNoSessions(session);
+    await expectNoVerdict([['service.session', { token: session }, SERVICE_TOKEN]]);
     expect((await call('users.list')).status).toBe(200);
     expect((await call('health')).status).toBe(200);
     const password = 'Difference-Engine-1822';
@@ -262,19 +404,21 @@ describe('Redis', () => {
 
 describe('dependencies that start late', () => {
   const startedWhile = async (server: PrivateServer, check: (service: Service) => Promise<void>) => {
+    const more = await slack();
     await server.down();
     const { PORT, DATA_DIR, APP_URL, ...env } = stack.services[0]?.env ?? {};
     const service = await startService({ env, ready: false });
     try {
       await check(service);
       await server.up();
-      await until(async () => (await fetch(`${service.url}/readyz`)).status === 200);
+      await until(async () => (await fetch(`${service.url}/readyz`)).status === 200, { within: 5000 + more });
       const late = callerOf('rest', service.url);
       expect((await late('users.list')).status).toBe(200);
       expect((await late('profile.get')).status).toBe(401);
     } finally {
       await service.stop();
       await server.restart();
+      await recovers(5000 + more);
     }
   };
 
@@ -338,7 +482,7 @@ test('SIGTERM completes requests in flight and exits with 0', async () => {
   const service = await startService({ env });
   const leaving = callerOf('rest', service.url);
   const address = clientAddress();
-  const inFlight = Array.from({ length: 60 }, () => leaving('auth.register', somebody(), { address }));
+  const inFlight = Array.from({ length: 60 }, () => leaving('auth.register', newUser(), { address }));
   const first = await Promise.race(inFlight);
   expect(first.status).toBe(201);
   // The service exits with 1 if this takes longer than 10 seconds.

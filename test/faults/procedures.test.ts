@@ -1,12 +1,18 @@
 import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { createConnection } from 'mysql2/promise';
+import { createTransport } from 'nodemailer';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Call, callerOf } from '../contract/rig/callers.ts';
 import { loggedIn, logIn, type Scenario, verified } from '../contract/rig/scenario.ts';
+import { png } from '../contract/uploads/corpus.ts';
+import { put, sendImage } from '../contract/uploads/storage.ts';
+import { Browser } from '../provider/browser.ts';
+import { CLIENT_ID, namedEnvironmentFor, startHostileProvider } from '../provider/hostile.ts';
+import { atInstance, begin, identityClaims } from '../provider/login.ts';
 import { loadClient, procedureOf } from '../rig/client/client.ts';
 import { type Deployment, startDeployment } from '../rig/process/deployment.ts';
 import { codeBlocks } from '../rig/process/document.ts';
@@ -55,13 +61,18 @@ describe('with one Redis', () => {
   let deployment: Deployment;
   let scenario: ReturnType<typeof scenarioOf>;
   let redis: PrivateServer;
+  let provider: Awaited<ReturnType<typeof startHostileProvider>>;
   beforeAll(async () => {
     redis = await startRedisServer({ requirepass: PASSWORD, appendonly: 'yes', 'maxmemory-policy': 'noeviction' });
-    deployment = await startDeployment({ REDIS_URL: redis.url });
+    provider = await startHostileProvider();
+    const variables = { ...namedEnvironmentFor(provider, 'acme'), IDP_ACME_CLIENT_SECRET: 'first-client-secret' };
+    provider.accept(variables.IDP_ACME_CLIENT_SECRET);
+    deployment = await startDeployment({ REDIS_URL: redis.url }, { variables });
     scenario = scenarioOf(deployment);
   });
   afterAll(async () => {
     await deployment?.stop();
+    await provider?.close();
     await redis?.stop();
   });
 
@@ -75,17 +86,21 @@ describe('with one Redis', () => {
   };
   const entryOf = (token: string, name: string) => `${name}:${createHash('sha256').update(token).digest('hex')}`;
 
-  test('a backup restores accounts, but no deleted ones and no sessions', async () => {
+  test('a backup restores accounts, but no deleted ones, no sessions and no revoked keys', async () => {
     const [kept, left] = [await loggedIn(scenario), await loggedIn(scenario)];
+    const { session } = kept;
+    const { data: key } = await scenario.call('keys.create', { name: 'leaked', scopes: ['profile:read'] }, { session });
     await deployment.run('Back up');
     await scenario.call('account.delete', { currentPassword: left.password }, { session: left.session });
+    expect((await scenario.call('keys.revoke', { id: key.key.id }, { session })).status).toBe(200);
     const later = await verified(scenario);
 
     const printed = await deployment.run('Restore', {
       values: { "DELETED=''": `DELETED='${left.id}'`, '-p 6379': `-p ${redis.port}` },
     });
     expect(printed).toContain('Dump completed');
-    expect(await statusOf(scenario.call, kept.session)).toBe(401);
+    expect(await statusOf(scenario.call, session)).toBe(401);
+    expect((await scenario.call('profile.get', undefined, { key: key.secret })).status).toBe(401);
     await logIn(scenario.call, kept);
     for (const { email, password } of [left, later])
       expect((await scenario.call('auth.login', { email, password })).status).not.toBe(200);
@@ -109,14 +124,17 @@ describe('with one Redis', () => {
     const { session, ...person } = await loggedIn(scenario);
     const old = await setting('APP_SECRET');
     await deployment.run('`APP_SECRET`', { blocks: [0, 1] });
-    const [fresh = '', ...others] = (await setting('APP_SECRET')).split(',');
-    expect([fresh.length >= 32, others]).toEqual([true, [old]]);
+    const [first, fresh = '', ...others] = (await setting('APP_SECRET')).split(',');
+    expect([first, fresh.length >= 32, others]).toEqual([old, true, []]);
+    await stillServes(session, person);
+    await deployment.run('`APP_SECRET`', { blocks: [1, 2] });
+    expect(await setting('APP_SECRET')).toBe(`${fresh},${old}`);
     await stillServes(session, person);
     const connection = await createConnection({ uri: await setting('DATABASE_URL'), multipleStatements: true });
     const [parts] = codeBlocks('docs/operations.md', '`APP_SECRET`', 'sql');
     expect((await connection.query(parts ?? ''))[0]).toHaveLength(3);
     await connection.end();
-    await deployment.run('`APP_SECRET`', { blocks: [1] });
+    await deployment.run('`APP_SECRET`', { blocks: [2] });
     expect(await setting('APP_SECRET')).toBe(fresh);
     await stillServes(session, person);
   });
@@ -162,10 +180,53 @@ describe('with one Redis', () => {
   });
 
   test('keys of S3, SMTP and providers', async () => {
-    const printed = await deployment.run('Keys of S3, SMTP and providers', {
-      edits: [(text) => text.replace('USER:PASSWORD@', 'USER:ANOTHER@')],
-    });
-    expect(printed).toContain('ok');
+    const { s3, smtp } = deployment;
+    const former = {
+      S3_ACCESS_KEY: await setting('S3_ACCESS_KEY'),
+      S3_SECRET_KEY: await setting('S3_SECRET_KEY'),
+      SMTP_URL: await setting('SMTP_URL'),
+      IDP_ACME_CLIENT_SECRET: await setting('IDP_ACME_CLIENT_SECRET'),
+    };
+    const fresh = () => randomBytes(16).toString('hex');
+    const second: typeof former = {
+      S3_ACCESS_KEY: fresh(),
+      S3_SECRET_KEY: fresh(),
+      SMTP_URL: former.SMTP_URL.replace(/:[^:]*@/, `:${fresh()}@`),
+      IDP_ACME_CLIENT_SECRET: fresh(),
+    };
+    const accept = (...accepted: (typeof former)[]) => {
+      s3.accept(...accepted);
+      smtp.accept(...accepted.map(({ SMTP_URL }) => new URL(SMTP_URL).password));
+      provider.accept(...accepted.map(({ IDP_ACME_CLIENT_SECRET }) => IDP_ACME_CLIENT_SECRET));
+    };
+    accept(former, second);
+    const { session } = await loggedIn(scenario);
+    const bytes = await png();
+    const declared = { filename: 'a.png', contentType: 'image/png', size: bytes.length };
+    const presign = async () =>
+      (await scenario.call('upload.presign', declared, { session })).data.presignedUrl as string;
+    const send = async (address: string) => (await put(address, bytes, { 'content-type': 'image/png' })).status;
+    const presigned = [await presign(), await presign()] as const;
+
+    const editor = (text: string) =>
+      Object.entries(second).reduce(
+        (edited, [name, value]) => edited.replace(new RegExp(`^${name}=.*`, 'm'), `${name}=${value}`),
+        text,
+      );
+    await deployment.run('Keys of S3, SMTP and providers', { edits: [editor] });
+    expect(await send(presigned[0])).toBe(200);
+
+    accept(second);
+    expect(await send(presigned[1])).toBe(403);
+    await expect(createTransport(former.SMTP_URL).verify()).rejects.toThrow('535');
+    const authorization = `Basic ${btoa(`${CLIENT_ID}:${former.IDP_ACME_CLIENT_SECRET}`)}`;
+    expect((await fetch(`${provider.url}/token`, { method: 'POST', headers: { authorization } })).status).toBe(401);
+    for (const instance of scenario.instances()) {
+      expect(await sendImage({ stack: instance }, session, { bytes })).toMatchObject({ status: 200 });
+      const { browser, request } = await begin(instance, new Browser(), 'acme');
+      const callback = atInstance(instance, provider.authorize(request, identityClaims()));
+      expect(await browser.redirectOf(callback)).toBe('/dashboard');
+    }
     await loggedIn(scenario);
   });
 

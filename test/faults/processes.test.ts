@@ -57,11 +57,13 @@ async function send(): Promise<{ answer: Promise<string> }> {
 
 const read = async () => (await send()).answer;
 
+const isReplaced = (victim: number) => workers().length === PROCESSES && !workers().includes(victim);
+
 /** Kills one of them, and waits until it is replaced and all are ready. */
 async function replaceOne(): Promise<void> {
   const [victim = 0] = workers();
   process.kill(victim, 'SIGKILL');
-  await until(() => workers().length === PROCESSES && !workers().includes(victim));
+  await until(() => isReplaced(victim));
 }
 
 const isThere = (pid: number) => existsSync(`/proc/${pid}`);
@@ -120,7 +122,7 @@ test('a killed process is replaced, and the others serve until then', async () =
   const [victim = 0, ...others] = workers();
   const killed = performance.now();
   process.kill(victim, 'SIGKILL');
-  await until(() => workers().length === PROCESSES && !workers().includes(victim));
+  await until(() => isReplaced(victim));
   const replaced = performance.now();
   const before = requests.length;
   await until(() => requests.length > before + 50);
@@ -135,6 +137,37 @@ test('a killed process is replaced, and the others serve until then', async () =
   console.log(
     `${requests.length} requests, ${lost.length} lost with the process, replaced after ${Math.round(replaced - killed)} ms`,
   );
+});
+
+/** The answers to reads, one after the other, until the condition holds. */
+async function readUntil(condition: () => boolean): Promise<string[]> {
+  const answers: string[] = [];
+  await until(async () => {
+    answers.push(await read());
+    return condition();
+  });
+  return answers;
+}
+
+test('a hung process is killed and replaced, and the others serve until then', async () => {
+  const [victim = 0, ...others] = workers();
+  process.kill(victim, 'SIGSTOP');
+  const answers = await readUntil(() => isReplaced(victim));
+  expect(answers.filter((answer) => !isWhole(answer))).toEqual([]);
+  expect(workers()).toEqual(expect.arrayContaining(others));
+  expect(service.output()).toContain('a process hangs and is killed');
+});
+
+test('after the first process was frozen for longer than a hung one is left, no other is replaced', async () => {
+  const all = workers();
+  const frozenAt = performance.now();
+  service.signal('SIGSTOP');
+  const answers = await readUntil(() => performance.now() - frozenAt > 12_000);
+  service.signal('SIGCONT');
+  // Its overdue checks come first.
+  await metrics.scrape();
+  expect(answers.filter((answer) => !isWhole(answer))).toEqual([]);
+  expect(workers()).toEqual(all);
 });
 
 test('SIGTERM ends all processes and cuts no request off', async () => {

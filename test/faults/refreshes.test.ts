@@ -8,11 +8,11 @@ import { loggedIn, onStack } from '../contract/rig/scenario.ts';
 import { unlimited } from './load.ts';
 import { startRefreshes } from './refresh-load.ts';
 
-/** Refreshes of tokens at two instances, each of which is killed again and again. */
+/** Refreshes of tokens at two instances that are killed again and again. */
 
 const KILLS = 12;
 const USERS = 12;
-/** Of these users the access ends amid the kills. */
+/** The access of these users ends amid the kills. */
 const ENDED = 4;
 
 onStack(

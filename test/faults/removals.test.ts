@@ -26,7 +26,7 @@ const caller = (n = 0) => patient(callerOf('rest', uploading.stack.services[n % 
 const database = (sql: string, parameters?: string[]) => uploading.stack.database(sql, parameters);
 
 /** A user with two sessions, an image, and more events than a batch deletes. */
-async function somebody() {
+async function userWithData() {
   const person = await uploader(uploading);
   await logIn(caller(), person);
   const form = imageForm({ bytes: await png(16, 16), type: 'avatar' });
@@ -57,7 +57,7 @@ async function passHour() {
 
 test(`${CYCLES} kill -9 of both instances during removals leave nothing of ${CYCLES * USERS_A_CYCLE} users`, async () => {
   const { stack, objects } = uploading;
-  const people = await Promise.all(Array.from({ length: CYCLES * USERS_A_CYCLE }, somebody));
+  const people = await Promise.all(Array.from({ length: CYCLES * USERS_A_CYCLE }, userWithData));
   for (const { session } of people) await leave(session);
   const bystander = await uploader(uploading);
   /** Removals without a user row but with events left. */

@@ -11,7 +11,7 @@ import {
   verified,
 } from '../contract/rig/scenario.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { atInstance, begin, identitiesOf, somebody, usersWith } from '../provider/login.ts';
+import { atInstance, begin, identitiesOf, identityClaims, usersWith } from '../provider/login.ts';
 import { ageSession, type Entry, restoreEntries, sessionEntry } from '../rig/observe/key-value-view.ts';
 import { freshEmail } from '../rig/servers/address.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
@@ -94,7 +94,7 @@ describe(`in ${ROUNDS} rounds`, () => {
   test('one callback of a provider login wins, and creates one user with one identity', async () => {
     const outcomes = await inRounds(ROUNDS, async () => {
       const { browser, request } = await begin(stack);
-      const claims = somebody();
+      const claims = identityClaims();
       const callback = provider.authorize(request, claims);
       const browsers = [0, 1, 2, 3].map(() => browser.copy());
       const locations = await Promise.all(

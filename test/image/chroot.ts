@@ -20,9 +20,8 @@ const repository = join(import.meta.dirname, '../..');
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 
 /**
- * Executes the Dockerfile without a container engine: each stage is a directory in `workspace`, and its RUN steps run in
- * a chroot there. Only on Debian, as root. Returns the last stage. An instruction that this Dockerfile has not used so
- * far is an error.
+ * Executes the Dockerfile without a container engine, only on Debian and as root: RUN steps run in a chroot, a
+ * directory in `workspace` for each stage. Returns the last stage. Throws at an instruction new to this Dockerfile.
  */
 export async function buildImage(workspace: string): Promise<Image> {
   const dockerfile = DockerfileParser.parse(readFileSync(join(repository, 'Dockerfile'), 'utf8'));

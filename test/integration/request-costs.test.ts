@@ -232,7 +232,7 @@ describe('an application', () => {
         'SELECT grants',
         'UPDATE oauth_artifacts',
       ],
-      redis: ['EVALSHA', 'SET'],
+      redis: ['EVALSHA', 'EVALSHA', 'SET'],
       hashes: 0,
     });
   });

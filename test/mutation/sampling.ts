@@ -4,9 +4,8 @@ import { readFileSync } from 'node:fs';
 export const isSample = process.env['MUTATION_SAMPLE'] !== undefined;
 
 /**
- * Whether a mutant is in the sample that MUTATION_SAMPLE=SHARE,SEED names: a random share of all, such as 0.05, or 0.25-0.5 for
- * the second quarter. The share may also be a file of results: those that survived there. Without the variable every one is. Stryker
- * gives the same ids to the same code.
+ * Whether a mutant is in the sample MUTATION_SAMPLE=SHARE,SEED: a random share such as 0.05, a part such as 0.25-0.5,
+ * or the survivors in a file of results. By default all are. Stryker gives the same ids to the same code.
  */
 export function isSampled(id: string, sample = process.env['MUTATION_SAMPLE']): boolean {
   if (sample === undefined) return true;

@@ -237,6 +237,15 @@ const mistakes: Mistake[] = [
     /^problem object storage strangers can read private files\. No policy may let everyone read private/,
   ],
   [
+    'a storage that fails when a stranger reads a private file',
+    async () => {
+      const failing = await startS3({ cors: '*', anyoneReads: /^(?:uploads|private)\// });
+      failing.behave('slow-down', /^GET .*\/private\/probe-/);
+      return failing.env;
+    },
+    /^warning object storage it is unknown whether strangers can read private files: one was answered with 503\. Try again/,
+  ],
+  [
     'a bucket in which everyone reads files that wait for the scanner',
     async () => ({
       ...(await startS3({ cors: '*', anyoneReads: /^(?:uploads|pending)\// })).env,

@@ -88,6 +88,23 @@ test('says that strangers can read private files, by whatever setting of the sto
   await s3.stop();
 });
 
+test('a storage that fails does not count as closed to strangers', async () => {
+  const s3 = await startS3({ cors: true, anyoneReads: /^(?:uploads|private)\// });
+  s3.behave('slow-down', /^GET .*\/private\/probe-/);
+  const { code, stdout } = await setUp(settingsFor(s3), '--apply');
+  const unknown = 'private files: unknown whether strangers can read them, because one was answered with 503';
+  expect([code, stdout]).toEqual([1, expect.stringContaining(unknown)]);
+  await s3.stop();
+});
+
+test('a storage that refuses strangers as Cloudflare R2 does counts as closed', async () => {
+  const s3 = await startS3({ cors: true, anyoneReads: 'policy' });
+  s3.behave('refuse-as-r2', /^GET .*\/private\/probe-/);
+  const { code, stdout } = await setUp(settingsFor(s3), '--apply');
+  expect([code, stdout]).toEqual([0, expect.stringContaining('private files: strangers cannot read them')]);
+  await s3.stop();
+});
+
 test('with a scanner, says whether strangers can read files that wait for it', async () => {
   for (const [anyoneReads, expected] of [
     ['policy', [0, 'files that wait for the scanner: strangers cannot read them\n']],

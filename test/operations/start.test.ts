@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, inject, test } from 'vitest';
@@ -13,13 +13,17 @@ import { temporaryDirectory } from '../rig/servers/custodian.ts';
 import { createDatabase } from '../rig/servers/mysql.ts';
 import { noS3 } from '../rig/servers/s3.ts';
 import { startSmtpSink } from '../rig/servers/smtp.ts';
+import { until } from '../rig/until.ts';
 
 const folder = temporaryDirectory('start');
 
-/** The output of a failing start, without npm's own lines. */
-async function failureOf(env: Record<string, string>): Promise<string> {
+const main = join(import.meta.dirname, '../../server/main.ts');
+
+/** The output of a failing start, without npm's own lines; with `cwd` not through npm, which changes it. */
+async function failureOf(env: Record<string, string>, cwd?: string): Promise<string> {
   const { PATH, HOME } = process.env;
-  const start = promisify(execFile)('npm', ['start', '--silent'], { env: { PATH, HOME, ...env }, timeout: 15_000 });
+  const [file, args] = cwd ? [process.execPath, [main]] : ['npm', ['start', '--silent']];
+  const start = promisify(execFile)(file, args, { env: { PATH, HOME, ...env }, cwd, timeout: 15_000 });
   const failure = await start.then(
     () => ({ code: 0, stderr: '' }),
     (error: { code: number; stderr: string }) => error,
@@ -47,6 +51,32 @@ test('an unusable DATA_DIR is reported in one line', async () => {
 
 test('a read-only DATA_DIR is reported in one line', async () => {
   expect(await failureOf({ DATA_DIR: '/proc/nothing' })).toContain('DATA_DIR cannot be used');
+});
+
+test('a damaged file of the embedded store is reported in one line', async () => {
+  const dataDir = temporaryDirectory('damaged');
+  const file = join(dataDir, 'key-value.sqlite');
+  writeFileSync(file, 'no database '.repeat(1000));
+  const message = await failureOf({ DATA_DIR: dataDir });
+  expect(message).toContain(`DATA_DIR cannot be used: ${file} is damaged (file is not a database)`);
+  expect(message.trim().split('\n')).toHaveLength(1);
+});
+
+test('a damaged embedded database is reported without a stack, and the start waits for another one', async () => {
+  const dataDir = temporaryDirectory('damaged');
+  writeFileSync(join(dataDir, 'database.sqlite'), 'no database '.repeat(1000));
+  const service = await startService({ env: { DATA_DIR: dataDir }, ready: false });
+  const line = () => service.output().match(/.*waiting for it.*/)?.[0];
+  await until(line);
+  await service.stop();
+  expect(line()).toContain(`${join(dataDir, 'database.sqlite')} is damaged`);
+  expect(service.output()).not.toMatch(/\bat \S+:\d+/);
+});
+
+test('a .env that cannot be read is reported in one sentence', async () => {
+  const cwd = temporaryDirectory('env');
+  mkdirSync(join(cwd, '.env'));
+  expect(await failureOf({}, cwd)).toMatch(/^The configuration cannot be used:\n {2}\.env cannot be read: .+\n$/);
 });
 
 // checks: F10

@@ -1,21 +1,18 @@
 import { execFileSync } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { expect, inject, test } from 'vitest';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { callerOf } from '../contract/rig/callers.ts';
-import { loggedIn } from '../contract/rig/scenario.ts';
+import { loggedIn, stackNames } from '../contract/rig/scenario.ts';
 import { png } from '../contract/uploads/corpus.ts';
-import { imageForm } from '../contract/uploads/storage.ts';
+import { put, sendImage } from '../contract/uploads/storage.ts';
 import { spawnGroup } from '../rig/process/process-group.ts';
+import { childrenOf } from '../rig/process/process-tree.ts';
 import { root, startService } from '../rig/process/service.ts';
 import { temporaryDirectory } from '../rig/servers/custodian.ts';
 import { requireBinary } from '../rig/servers/debian.ts';
-import { createDatabase, dropDatabase } from '../rig/servers/mysql.ts';
-import { nextDatabase } from '../rig/servers/redis.ts';
 import { startS3 } from '../rig/servers/s3.ts';
-import { startSmtpSink } from '../rig/servers/smtp.ts';
-import type { Stack } from '../rig/stack.ts';
+import { startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 
 /** What docs/deploy/accounts@.service requires of systemd and of the service. systemd itself does not run here. */
@@ -31,44 +28,84 @@ test('the unit confines the service: exposure 3.0 at most', () => {
   expect(analyze('security', '--offline=true', '--threshold=30', unit)).toContain('Overall exposure level');
 });
 
-test('the unit allows every system call of a login and an image, on real parts', async () => {
-  const [allowed, refused] = [systemCallsOf('@system-service'), systemCallsOf('@privileged')];
-  expect(settings('SystemCallFilter')).toEqual(['@system-service', '~@privileged']);
-  const [smtp, s3, databaseUrl] = [
-    await startSmtpSink(),
-    await startS3({ cors: true }),
-    await createDatabase(inject('mysqlUrl')),
+/** What systemd makes for the unit, elsewhere: the directories that stay writable, and the variables that name them. */
+function unitDirectories() {
+  const [caches, states, tmp] = [temporaryDirectory('caches'), temporaryDirectory('states'), temporaryDirectory('tmp')];
+  const writable = [
+    ...settings('CacheDirectory').map((name) => join(caches, name)),
+    ...settings('StateDirectory').map((name) => join(states, name)),
+    ...(settings('PrivateTmp').includes('yes') ? [tmp] : []),
   ];
-  const counts = join(temporaryDirectory('strace'), 'counts');
-  const strace = await requireBinary({ names: ['strace'], debianPackage: 'strace' });
-  const service = await startService({
-    wrapper: [strace, '-f', '-c', '-o', counts],
-    env: {
-      ...s3.env,
-      APP_SECRET: randomBytes(32).toString('hex'),
-      DATABASE_URL: databaseUrl,
-      REDIS_URL: await nextDatabase(inject('redisUrl')),
-      SMTP_URL: smtp.url,
-      MAIL_FROM: 'no-reply@accounts.test',
-    },
+  for (const directory of writable) mkdirSync(directory, { recursive: true });
+  const variables = settings('Environment')
+    .flatMap((line) => line.split(' '))
+    .filter((variable) => /%[CS]/.test(variable))
+    .map((variable) => variable.replace('%C', caches).replace('%S', states).split('='));
+  return { writable, env: { ...Object.fromEntries(variables), TMPDIR: tmp } as Record<string, string> };
+}
+
+/** A call in the output of `strace -y` that has changed the file system or opened a file for writing, with its arguments. */
+const CHANGE =
+  /^(?:open(?=.*O_(?:WRONLY|RDWR|CREAT|TRUNC))|creat|truncate|mk|rename|link|symlink|unlink|rmdir|f?chmod|f?chown)\w*\((.*)\) += \d/;
+
+/** A relative path is below the directory before it, or else below the working directory. */
+const pathsIn = (args: string): string[] =>
+  [...args.matchAll(/(?:<([^>]*)>, )?"([^"]*)"/g)].map(([, directory = root, path = '']) => resolve(directory, path));
+
+const isBelow = (directory: string) => (path: string) => `${path}/`.startsWith(`${directory}/`);
+
+describe.each(stackNames)('a login, an image and a file on %s parts', (name) => {
+  const { writable, env } = unitDirectories();
+  let lines: string[];
+  beforeAll(async () => {
+    const traces = temporaryDirectory('strace');
+    const strace = await requireBinary({ names: ['strace'], debianPackage: 'strace' });
+    const supervisor = await startSupervisor();
+    const watchdog = { ...supervisor.env, WATCHDOG_USEC: `${settings('WatchdogSec')}000000` };
+    const s3 = name === 'real' ? await startS3({ cors: true }) : undefined;
+    const stack = await startStack(name, {
+      // A file for each thread: no line is interrupted by that of another.
+      wrapper: [strace, '-ff', '-y', '-o', join(traces, 'thread')],
+      env: { ...env, ...watchdog, ...(s3?.env ?? { UPLOADS: 'disk' }) },
+    });
+    try {
+      const call = callerOf('rest', stack.url);
+      const { session } = await loggedIn({ stack, call });
+      expect((await sendImage({ stack }, session, { bytes: await png(200, 100) })).status).toBe(200);
+      const file = { filename: 'x.pdf', contentType: 'application/pdf', size: 4 };
+      const { presignedUrl } = (await call('upload.presign', file, { session })).data;
+      expect((await put(presignedUrl, Buffer.from('%PDF'), { 'content-type': file.contentType })).status).toBe(200);
+      await until(() => supervisor.messages() > 0, { what: 'a sign of life' });
+    } finally {
+      // strace blocks the signals that it gets, and ends with the service.
+      const [service] = stack.services;
+      for (const traced of childrenOf(service?.pid ?? 0)) process.kill(traced, 'SIGTERM');
+      await service?.exited;
+      await stack.stop();
+      await s3?.stop();
+      supervisor.stop();
+    }
+    lines = readdirSync(traces).flatMap((file) => readFileSync(join(traces, file), 'utf8').split('\n'));
   });
-  try {
-    const stack = { waitForMail: smtp.waitFor } as unknown as Stack;
-    const { session } = await loggedIn({ stack, call: callerOf('rest', service.url) });
-    const headers = { cookie: `auth_session=${session}`, origin: service.appUrl };
-    const body = imageForm({ bytes: await png(200, 100) });
-    const reply = await fetch(`${service.url}/api/upload/image`, { method: 'POST', headers, body });
-    expect(await reply.json()).toMatchObject({ success: true });
-  } finally {
-    // The traced process ends first; then strace writes.
-    process.kill(childOf(service.pid ?? 0), 'SIGTERM');
-    await service.exited;
-    await Promise.all([smtp.stop(), s3.stop(), dropDatabase(databaseUrl)]);
-  }
-  const used = readFileSync(counts, 'utf8').matchAll(/^ *[\d.]+ .* ([a-z_\d]+)$/gm);
-  const names = [...used].map(([, name = '']) => name).filter((name) => name !== 'total');
-  expect(names.length).toBeGreaterThan(40);
-  expect(names.filter((name) => !allowed.has(name) || refused.has(name))).toEqual([]);
+
+  test('need no system call that the unit refuses', () => {
+    const [allowed, refused] = [systemCallsOf('@system-service'), systemCallsOf('@privileged')];
+    expect(settings('SystemCallFilter')).toEqual(['@system-service', '~@privileged']);
+    // SQLite gives its journals to the owner of the database, but only as root: the unit has a user.
+    const asUser = lines.filter((line) => !/^fchown\(\d+<.*\.sqlite-/.test(line));
+    const names = new Set(asUser.flatMap((line) => line.match(/^\w+(?=\()/) ?? []));
+    expect(names.size).toBeGreaterThan(40);
+    expect([...names].filter((name) => !allowed.has(name) || refused.has(name))).toEqual([]);
+  });
+
+  test('write only where the unit allows it', () => {
+    expect(settings('ProtectSystem')).toEqual(['strict']);
+    const changed = lines.flatMap((line) => pathsIn(CHANGE.exec(line)?.[1] ?? ''));
+    const outside = changed.filter((path) => !writable.some((directory) => isBelow(directory)(path)));
+    expect(new Set(outside)).toEqual(new Set(['/dev/null']));
+    const used = [env['NODE_COMPILE_CACHE'], ...(name === 'embedded' ? [env['DATA_DIR']] : [])];
+    expect(writable.filter((directory) => changed.some(isBelow(directory)))).toEqual(used);
+  });
 });
 
 /** The system calls of one of systemd's sets, including nested sets. */
@@ -80,9 +117,6 @@ function systemCallsOf(set: string): Set<string> {
   const calls = lines.filter((line) => /^[a-z_@]/.test(line));
   return new Set(calls.flatMap((line) => (line.startsWith('@') ? [...systemCallsOf(line)] : [line])));
 }
-
-const childOf = (pid: number): number =>
-  Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')[0]);
 
 const PERIOD_MS = 2000;
 

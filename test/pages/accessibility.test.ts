@@ -140,7 +140,7 @@ inBrowser(['embedded'], (scenario) => {
   test.each(looks)('no page has axe-core findings or overflows the screen: $colorScheme, $viewport', async (look) => {
     const { visit } = scenario();
     const { session, ...person } = await loggedIn(scenario(), { email: longEmail() });
-    // More devices, one of which is ended.
+    // More devices; one of them is ended.
     for (let i = 0; i < 3; i++) await logIn(scenario().call, person);
     // More events than fit on a page.
     for (let i = 0; i < 20; i++) await scenario().call('profile.update', { bio: `${i}` }, { session });

@@ -19,7 +19,7 @@ import { withApp } from '../contract/rig/totp-scenario.ts';
 import { png } from '../contract/uploads/corpus.ts';
 import { sendImage } from '../contract/uploads/storage.ts';
 import { environmentFor, secondsFromNow, startHostileProvider } from '../provider/hostile.ts';
-import { loginsThrough, somebody } from '../provider/login.ts';
+import { identityClaims, loginsThrough } from '../provider/login.ts';
 import { freshEmail } from '../rig/servers/address.ts';
 import { findings } from './axe.ts';
 import { focused, heading, inBrowser, press, reachAndPress, type Scenario, said } from './browser.ts';
@@ -354,7 +354,7 @@ inBrowser(
       const { stack, call, visit } = scenario();
       const { session } = await administrator(scenario());
       const target = await loggedIn(scenario(), { name: 'Charles Babbage' });
-      await loginsThrough(provider)(stack, somebody({ email: target.email }));
+      await loginsThrough(provider)(stack, identityClaims({ email: target.email }));
       await logIn(call, target, { headers: { 'user-agent': 'curl/8.5.0' } });
       await call('profile.update', { bio: 'Engines', website: 'https://engine.test/' }, { session: target.session });
       const { body } = await sendImage(scenario(), target.session, { bytes: await png() });
@@ -594,7 +594,7 @@ inBrowser(
     test('reauthentication at a provider returns to the same user, with typed input', async () => {
       const { stack, call, visit } = scenario();
       const admin = await administrator(scenario());
-      const claims = somebody({ email: admin.email });
+      const claims = identityClaims({ email: admin.email });
       const { session = '' } = await loginsThrough(provider)(stack, claims);
       await stack.database('update users set password_hash = null where id = ?', [admin.id]);
       await growOld(stack, admin.id);

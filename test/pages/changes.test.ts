@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'vitest';
 import { growOld, isAlive, loggedIn, logIn, PASSWORD } from '../contract/rig/scenario.ts';
 import { environmentFor, secondsFromNow, startHostileProvider } from '../provider/hostile.ts';
-import { loginsThrough, somebody } from '../provider/login.ts';
+import { identityClaims, loginsThrough } from '../provider/login.ts';
 import { freshEmail } from '../rig/servers/address.ts';
 import { focused, heading, inBrowser, mailedLink, openRow, press, said } from './browser.ts';
 
@@ -168,7 +168,7 @@ inBrowser(
     test('a user without a password sets one after a login at the provider', async () => {
       const { stack, call, visit } = scenario();
       const { id, ...person } = await loggedIn(scenario());
-      const claims = somebody({ email: person.email });
+      const claims = identityClaims({ email: person.email });
       const { session = '' } = await loginsThrough(provider)(stack, claims);
       const [stored] = await stack.database<{ password_hash: string }>('select password_hash from users where id = ?', [
         id,

@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { loggedIn, PASSWORD, verified } from '../contract/rig/scenario.ts';
+import { png } from '../contract/uploads/corpus.ts';
 import { freshEmail } from '../rig/servers/address.ts';
 import { heading, inBrowser, mailedLink, press, register, said } from './browser.ts';
 
@@ -37,6 +38,12 @@ inBrowser(['embedded'], (scenario) => {
         path: '/register',
         typed: { Name: 'Ada', Email: 'ada@example', Password: PASSWORD },
         button: 'Create account',
+        errors: { Email: 'Must be a valid email address' },
+      },
+      {
+        path: '/forgot-password',
+        typed: { Email: '\u00a0ada@example.com' },
+        button: 'Send reset link',
         errors: { Email: 'Must be a valid email address' },
       },
       {
@@ -288,6 +295,79 @@ inBrowser(['embedded'], (scenario) => {
         await press(page, 'Save');
         await said(page, 'status', 'Your profile was saved.');
         expect(await page.getByLabel('Bio').inputValue()).toBe('Wrote the first program');
+        const { data } = await call('profile.get', undefined, { session });
+        expect(data.user).toMatchObject({ location: 'London', bio: 'Wrote the first program' });
+      },
+      { session },
+    );
+  });
+
+  test('a registration is not sent again while the next page is on its way', async () => {
+    const { visit } = scenario();
+    await visit(async (page) => {
+      const sent: string[] = [];
+      page.on('request', (request) => sent.push(new URL(request.url()).pathname));
+      const pressed = Promise.withResolvers<void>();
+      await page.route('**/verify-email?sent', async (route) => {
+        await pressed.promise;
+        await route.continue();
+      });
+      await page.goto('/register');
+      const isComing = page.waitForRequest('**/verify-email?sent');
+      await register(page, freshEmail());
+      await isComing;
+      for (let i = 0; i < 10; i++) await page.keyboard.press('Enter');
+      pressed.resolve();
+      await page.waitForURL('**/verify-email?sent');
+      expect(sent.filter((path) => path === '/trpc/auth.register')).toHaveLength(1);
+    });
+  });
+
+  test('a saved picture does not make the next save undo what another tab has changed', async () => {
+    const { call, visit } = scenario();
+    const { session } = await loggedIn(scenario());
+    await visit(
+      async (page) => {
+        await page.addInitScript('delete globalThis.createImageBitmap');
+        await page.goto('/dashboard');
+        await page.getByLabel('Location').fill('London');
+        await call('profile.update', { bio: 'Wrote the first program' }, { session });
+        await page.getByLabel('Avatar').setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer: await png() });
+        await said(page, 'status', 'Your new picture was saved.');
+        await press(page, 'Save');
+        await said(page, 'status', 'Your profile was saved.');
+        const { data } = await call('profile.get', undefined, { session });
+        expect(data.user).toMatchObject({ location: 'London', bio: 'Wrote the first program' });
+        expect(await page.getByLabel('Bio').inputValue()).toBe('Wrote the first program');
+      },
+      { session },
+    );
+  });
+
+  test('what is typed while the profile is saved stays, also after a reload', async () => {
+    const { call, visit } = scenario();
+    const { session } = await loggedIn(scenario());
+    await visit(
+      async (page) => {
+        await page.goto('/dashboard');
+        const answer = Promise.withResolvers<void>();
+        await page.route('**/profile.update', async (route) => {
+          await answer.promise;
+          await route.continue();
+        });
+        await page.getByLabel('Bio').fill('Wrote');
+        await page.getByLabel('Location').fill(' London ');
+        await press(page, 'Save');
+        await page.getByRole('button', { name: 'Saving…' }).waitFor();
+        await page.getByLabel('Bio').fill('Wrote the first program');
+        answer.resolve();
+        await said(page, 'status', 'Your profile was saved.');
+        expect(await page.getByLabel('Bio').inputValue()).toBe('Wrote the first program');
+        expect(await page.getByLabel('Location').inputValue()).toBe('London');
+        await page.reload();
+        expect(await page.getByLabel('Bio').inputValue()).toBe('Wrote the first program');
+        await press(page, 'Save');
+        await said(page, 'status', 'Your profile was saved.');
         const { data } = await call('profile.get', undefined, { session });
         expect(data.user).toMatchObject({ location: 'London', bio: 'Wrote the first program' });
       },

@@ -4,7 +4,7 @@ import { afterAll, expect, test } from 'vitest';
 import { loggedIn, PASSWORD, verified } from '../contract/rig/scenario.ts';
 import { codeOf, withApp } from '../contract/rig/totp-scenario.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { somebody } from '../provider/login.ts';
+import { identityClaims } from '../provider/login.ts';
 import { freshEmail } from '../rig/servers/address.ts';
 import { freePort } from '../rig/servers/port.ts';
 import { findings } from './axe.ts';
@@ -98,7 +98,7 @@ inBrowser(
     });
 
     test('a login through a provider ends there, unless a page asked for it', async () => {
-      const claims = JSON.stringify(somebody({ picture: undefined }));
+      const claims = JSON.stringify(identityClaims({ picture: undefined }));
       await scenario().visit(
         async (page) => {
           const throughProvider = async () => {

@@ -1,15 +1,17 @@
 import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
-import { isAlive, loggedIn, PASSWORD } from '../contract/rig/scenario.ts';
+import { isAlive, loggedIn, logIn, PASSWORD } from '../contract/rig/scenario.ts';
 import { environmentFor, namedEnvironmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { somebody } from '../provider/login.ts';
+import { identityClaims } from '../provider/login.ts';
 import { until } from '../rig/until.ts';
-import { heading, inBrowser, press, said } from './browser.ts';
+import { heading, inBrowser, logOut, press, said } from './browser.ts';
 
 /** The stored data of a user: downloaded, deleted, and restored on the log-in page. */
 const provider = await startHostileProvider();
 afterAll(() => provider.close());
+
+const ANOTHER_USER = 'Another user is logged in.';
 
 const PHONE = { width: 360, height: 740 };
 
@@ -76,10 +78,10 @@ inBrowser(
           // With the cookies of the page.
           await page.request.post('/auth/login', { data: { email: other.email, password: PASSWORD } });
           await press(page, 'Delete account');
-          await said(page, 'alert', 'Your session has ended.');
+          await said(page, 'alert', ANOTHER_USER);
           expect(await isAlive(call, other.session)).toBe(true);
           await press(page, 'Download your data');
-          await page.getByRole('alert').filter({ hasText: 'Your session has ended.' }).nth(1).waitFor();
+          await page.getByRole('alert').filter({ hasText: ANOTHER_USER }).nth(1).waitFor();
 
           await page.evaluate("dispatchEvent(new Event('focus'))");
           await page.getByText(`Type ${other.email}`).waitFor();
@@ -107,7 +109,7 @@ inBrowser(
           await page.evaluate("dispatchEvent(new Event('focus'))");
           await press(page, 'Save');
           await asked;
-          await said(page, 'alert', 'Your session has ended.');
+          await said(page, 'alert', ANOTHER_USER);
           const { data } = await call('profile.get', undefined, { session: other.session });
           expect(data.user.name).toBe(other.name);
 
@@ -115,6 +117,29 @@ inBrowser(
           await until(async () => (await page.getByLabel('Name').inputValue()) === other.name, {
             what: 'the other user',
           });
+        },
+        { session },
+      );
+    });
+
+    test('a log-out that ended nothing is not confirmed', async () => {
+      const { call, visit } = scenario();
+      const { session, ...person } = await loggedIn(scenario());
+      const elsewhere = await logIn(call, person);
+      const other = await loggedIn(scenario());
+      await visit(
+        async (page) => {
+          await page.goto('/dashboard/devices');
+          await page.getByRole('button', { name: 'Log out everywhere' }).waitFor();
+          await call('auth.logout', undefined, { session });
+          await press(page, 'Log out everywhere');
+          await said(page, 'alert', 'Your session has ended.');
+          expect(await isAlive(call, elsewhere)).toBe(true);
+
+          await page.request.post('/auth/login', { data: { email: other.email, password: PASSWORD } });
+          await logOut(page);
+          await said(page, 'alert', ANOTHER_USER);
+          expect((await page.request.get('/api/profile')).status()).toBe(200);
         },
         { session },
       );
@@ -167,7 +192,7 @@ inBrowser(
 
     test('a user of a provider deletes the account, and restores it through the provider', async () => {
       const { visit } = scenario();
-      const claims = somebody({ picture: undefined });
+      const claims = identityClaims({ picture: undefined });
       const atProvider = async (page: Page) => {
         await page.waitForURL(`${provider.url}/authorize?*`);
         const next = provider.authorize(new URL(page.url()), claims);

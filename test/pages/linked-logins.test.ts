@@ -8,7 +8,7 @@ import {
   secondsFromNow,
   startHostileProvider,
 } from '../provider/hostile.ts';
-import { loginsThrough, somebody, usersWith } from '../provider/login.ts';
+import { identityClaims, loginsThrough, usersWith } from '../provider/login.ts';
 import { focused, inBrowser, press, reachAndPress, said } from './browser.ts';
 import { addAuthenticator } from './virtual-authenticator.ts';
 
@@ -41,7 +41,7 @@ inBrowser(
     test('a user links two logins and unlinks one, by keyboard, after confirming the password in place', async () => {
       const { stack, visit } = scenario();
       const { session, password, id } = await loggedIn(scenario());
-      const [first, second] = [somebody({ picture: undefined }), somebody({ picture: undefined })];
+      const [first, second] = [identityClaims({ picture: undefined }), identityClaims({ picture: undefined })];
       await visit(
         async (page) => {
           await page.goto('/dashboard/security#logins');
@@ -83,7 +83,7 @@ inBrowser(
 
     test('on a phone: the only login cannot be unlinked, another user’s is refused, and a provider login confirms', async () => {
       const { stack, visit } = scenario();
-      const [mine, theirs] = [somebody({ picture: undefined }), somebody({ picture: undefined })];
+      const [mine, theirs] = [identityClaims({ picture: undefined }), identityClaims({ picture: undefined })];
       await loginsThrough(acme)(stack, theirs);
       const { session } = await loginsThrough(acme)(stack, mine);
       const [user] = await usersWith(stack, mine.email);
@@ -102,7 +102,7 @@ inBrowser(
           expect(await entries(page).count()).toBe(1);
 
           await press(page, 'Link Work');
-          await atProvider(page, work, somebody({ picture: undefined }));
+          await atProvider(page, work, identityClaims({ picture: undefined }));
           await entries(page).nth(1).waitFor();
 
           await growOld(stack, user?.id ?? '');
@@ -125,7 +125,7 @@ inBrowser(
 
     test('a user who confirms at a provider is led back to the button that was pressed, in a card or beside others', async () => {
       const { stack, visit } = scenario();
-      const claims = somebody({ picture: undefined });
+      const claims = identityClaims({ picture: undefined });
       const { session } = await loginsThrough(acme)(stack, claims);
       const [user] = await usersWith(stack, claims.email);
       await visit(

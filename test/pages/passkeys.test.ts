@@ -3,7 +3,7 @@ import { afterAll, expect, test } from 'vitest';
 import { refusalsOf } from '../contract/rig/passkey-scenario.ts';
 import { eventsOf, growOld, kindsOf, loggedIn } from '../contract/rig/scenario.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { loginsThrough, somebody } from '../provider/login.ts';
+import { identityClaims, loginsThrough } from '../provider/login.ts';
 import { until } from '../rig/until.ts';
 import { focused, heading, inBrowser, openRow, press, reachAndPress, said } from './browser.ts';
 import { addAuthenticator } from './virtual-authenticator.ts';
@@ -166,7 +166,7 @@ inBrowser(
 
     test('a user of a provider adds a passkey, unlinks the provider, and needs no password', async () => {
       const { stack, visit } = scenario();
-      const { session } = await loginsThrough(acme)(stack, somebody({ picture: undefined }));
+      const { session } = await loginsThrough(acme)(stack, identityClaims({ picture: undefined }));
       await visit(
         async (page) => {
           await addAuthenticator(page);

@@ -3,7 +3,7 @@ import { afterAll, expect, test } from 'vitest';
 import { callerOf } from '../contract/rig/callers.ts';
 import { registered, verified } from '../contract/rig/scenario.ts';
 import { environmentFor, namedEnvironmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { somebody } from '../provider/login.ts';
+import { identityClaims } from '../provider/login.ts';
 import { freshEmail } from '../rig/servers/address.ts';
 import { heading, inBrowser, logOut, press, said } from './browser.ts';
 
@@ -37,7 +37,7 @@ inBrowser(
   (scenario) => {
     test('after a provider login the dashboard loads, although the navigation carried no cookie', async () => {
       const { visit } = scenario();
-      const claims = somebody({ picture: undefined });
+      const claims = identityClaims({ picture: undefined });
       await visit(
         async (page) => {
           const navigations: Request[] = [];
@@ -68,7 +68,7 @@ inBrowser(
           await page.waitForURL('**/login');
           await page.getByRole('link', { name: 'Continue with Acme' }).click();
           await page.waitForURL(`${provider.url}/authorize?*`);
-          const next = provider.authorize(new URL(page.url()), somebody({ picture: undefined }));
+          const next = provider.authorize(new URL(page.url()), identityClaims({ picture: undefined }));
           await page.evaluate(`location.href = ${JSON.stringify(next.href)}`);
           await heading(page, 'Security');
           await page.getByRole('link', { name: 'Profile' }).click();
@@ -103,7 +103,7 @@ inBrowser(
     test('a cancelled provider login or an unverified email is explained', async () => {
       const { stack, visit } = scenario();
       const { email } = await registered({ stack, call: callerOf('trpc', stack.url) });
-      const claims = somebody({ email, email_verified: false });
+      const claims = identityClaims({ email, email_verified: false });
       const outcomes: [(request: URL) => URL, string][] = [
         [cancel, 'You cancelled the login.'],
         [(request) => provider.authorize(request, claims), 'An account with your email exists'],
@@ -159,7 +159,7 @@ inBrowser(
     test('after a login through the second provider the dashboard names it', async () => {
       await scenario().visit(
         async (page) => {
-          await throughProvider(page, (request) => second.authorize(request, somebody({ picture: undefined })), {
+          await throughProvider(page, (request) => second.authorize(request, identityClaims({ picture: undefined })), {
             label: 'My Company',
             url: second.url,
           });

@@ -4,7 +4,7 @@ import { afterAll, expect, test } from 'vitest';
 import { administrator, loggedIn, PASSWORD, verified } from '../contract/rig/scenario.ts';
 import { codeOf, withApp } from '../contract/rig/totp-scenario.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { somebody } from '../provider/login.ts';
+import { identityClaims } from '../provider/login.ts';
 import { freshEmail } from '../rig/servers/address.ts';
 import { freePort } from '../rig/servers/port.ts';
 import { heading, inBrowser, press, register, said } from './browser.ts';
@@ -47,7 +47,7 @@ async function comeBack(page: Page, next: (request: URL) => URL): Promise<void> 
   await page.evaluate(`location.href = ${JSON.stringify(next(new URL(page.url())).href)}`);
 }
 
-const authorize = (request: URL) => provider.authorize(request, somebody({ picture: undefined }));
+const authorize = (request: URL) => provider.authorize(request, identityClaims({ picture: undefined }));
 
 function cancel({ searchParams }: URL): URL {
   const url = new URL(searchParams.get('redirect_uri') ?? '');
@@ -225,6 +225,58 @@ inBrowser(
       );
     });
 
+    test('who comes back from the provider by the history, and logs in by password, still returns there', async () => {
+      const { visit } = scenario();
+      const { email } = await verified(scenario());
+      await visit(
+        async (page) => {
+          // As in browsers that keep no page without a cache: Back loads it again.
+          await page.addInitScript("addEventListener('unload', () => undefined)");
+          await page.goto(asking('/login'));
+          await page.getByRole('link', { name: 'Create an account' }).click();
+          await page.getByRole('link', { name: 'Continue with Acme' }).click();
+          await page.waitForURL(`${provider.url}/authorize?*`);
+          await page.goBack();
+          await page.getByRole('link', { name: 'Log in', exact: true }).click();
+          await logIn(page, email);
+          await expectArrived(page);
+        },
+        { elsewhere },
+      );
+    });
+
+    test('a provider that does not vouch for the address gets the target: the mailed link leads there', async () => {
+      const { stack, visit } = scenario();
+      const claims = identityClaims({ picture: undefined, email_verified: false });
+      const logInThere = async (page: Page) => {
+        await page.getByRole('link', { name: 'Continue with Acme' }).click();
+        await comeBack(page, (request) => provider.authorize(request, claims));
+      };
+      await visit(
+        async (page) => {
+          await page.goto(asking('/login'));
+          await logInThere(page);
+          await heading(page, 'Check your inbox');
+        },
+        { elsewhere },
+      );
+      const { text } = await stack.waitForMail({ to: claims.email, subject: 'Verify your email' });
+      await visit(
+        async (page) => {
+          await page.goto(text.match(/https?:\/\/\S+/)?.[0] ?? '');
+          await press(page, 'Verify email');
+          await page.getByRole('link', { name: 'Log in' }).click();
+          await logInThere(page);
+          await expectArrived(page);
+          // Once: later visits to the dashboard stay there.
+          await page.goto('/dashboard');
+          await heading(page, 'Your profile');
+          await page.getByRole('button', { name: 'Save', exact: true }).waitFor();
+        },
+        { elsewhere },
+      );
+    });
+
     test('an invitation leads there after the registration', async () => {
       const { stack, call, visit } = scenario();
       const { session } = await administrator(scenario());
@@ -239,6 +291,7 @@ inBrowser(
           await page.getByLabel('Name').fill('Ada');
           await page.getByLabel('Password').fill(PASSWORD);
           await press(page, 'Create account');
+          await heading(page, 'Your account is ready');
           await page.getByRole('link', { name: 'Log in' }).click();
           await logIn(page, email);
           await expectArrived(page);
@@ -267,8 +320,29 @@ inBrowser(
       );
     });
 
+    test('a login through a provider uses up the target, also for the next user of the tab', async () => {
+      const { visit } = scenario();
+      const { email } = await verified(scenario());
+      await visit(
+        async (page) => {
+          await page.goto(asking('/login'));
+          await page.getByRole('link', { name: 'Continue with Acme' }).click();
+          await comeBack(page, authorize);
+          await expectArrived(page);
+          await page.goto('/');
+          await heading(page, 'Your profile');
+
+          await page.context().clearCookies();
+          await page.goto('/login');
+          await logIn(page, email);
+          await heading(page, 'Your profile');
+        },
+        { elsewhere },
+      );
+    });
+
     test('a login by a form that may lead to this service only returns there too, and back leads past the callback', async () => {
-      const claims = JSON.stringify(somebody({ picture: undefined }));
+      const claims = JSON.stringify(identityClaims({ picture: undefined }));
       await scenario().visit(
         async (page) => {
           await page.goto(FRONT_END);

@@ -4,7 +4,7 @@ import { afterAll, expect, test } from 'vitest';
 import { eventsOf, growOld, loggedIn, PASSWORD } from '../contract/rig/scenario.ts';
 import { codeOf, firstStep, forgetLastCode, setUpApp, withApp, wrongCode } from '../contract/rig/totp-scenario.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { loginsThrough, somebody, usersWith } from '../provider/login.ts';
+import { identityClaims, loginsThrough, usersWith } from '../provider/login.ts';
 import { until } from '../rig/until.ts';
 import { heading, inBrowser, openRow, press, reachAndPress, said } from './browser.ts';
 import { addAuthenticator } from './virtual-authenticator.ts';
@@ -254,7 +254,7 @@ inBrowser(
 
     test('a provider login leads to the second step, which offers every factor', async () => {
       const { stack, visit } = scenario();
-      const claims = somebody({ picture: undefined });
+      const claims = identityClaims({ picture: undefined });
       const { session = '' } = await loginsThrough(acme)(stack, claims);
       const [user] = await usersWith(stack, claims.email);
       const { secret } = await setUpApp(scenario(), { id: user?.id ?? '', session });

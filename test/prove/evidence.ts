@@ -23,7 +23,7 @@ export const kinds = {
   webhooks: 'webhook events lost, unsigned, or out of order for a user',
   uploads: 'acknowledged uploads that are missing',
   mails: 'mails lost, doubled without a crash, or unasked',
-  answers: 'answers 500, 502 or 504 of the service',
+  answers: 'responses of the service with status 500, 502 or 504',
 };
 export type Kind = keyof typeof kinds;
 export type Found = Record<Kind, string[]>;

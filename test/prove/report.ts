@@ -45,7 +45,7 @@ Written by \`npm run prove -- --minutes ${minutes}\` on ${date}; [how it works](
 ## What was acknowledged, and what was found
 
 ${table(
-  ['Of', 'Contradiction', 'Found'],
+  ['Checked', 'Contradiction', 'Found'],
   (Object.keys(kinds) as Kind[]).map((kind) => [
     `${number(sum(passes, (pass) => countedFor[kind](pass)))} ${counted[kind]}`,
     kinds[kind],
@@ -99,8 +99,8 @@ const done = ({ evidence }: Pass, ...actions: string[]) =>
 const counted: Record<Kind, string> = {
   lost: 'acknowledged acts and open sessions',
   doubled: 'events',
-  survived: 'ended',
-  spentTwice: 'spent',
+  survived: 'ended sessions, grants and keys',
+  spentTwice: 'spent single-use tokens',
   webhooks: 'deliveries',
   uploads: 'uploads and declarations',
   mails: 'mails',

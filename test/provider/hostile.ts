@@ -30,6 +30,10 @@ interface Grant {
   lie: Lie;
 }
 
+/** RFC 6749 section 2.3.1: both parts are form-encoded before base64. */
+const basicWith = (secret: string) =>
+  `Basic ${btoa(`${encodeURIComponent(CLIENT_ID)}:${new URLSearchParams({ s: secret }).toString().slice(2)}`)}`;
+
 /** Unix seconds, like times in tokens (RFC 7519). */
 export const secondsFromNow = (seconds: number) => Math.floor(Date.now() / 1000) + seconds;
 
@@ -42,6 +46,7 @@ export async function startHostileProvider() {
   const userinfo = new Map<string, Claims>();
   let discovery: Answer | undefined;
   const calls: string[] = [];
+  let secrets = [CLIENT_SECRET];
 
   const sign = async (claims: Claims, signature: Lie['signature']): Promise<string> => {
     if (signature === 'none') return new UnsecuredJWT(claims).encode();
@@ -53,9 +58,7 @@ export async function startHostileProvider() {
   const exchange = async (form: URLSearchParams, authorization: string | undefined): Promise<Answer> => {
     const code = form.get('code') ?? '';
     const grant = grants.get(code);
-    // RFC 6749 section 2.3.1: both parts are form-encoded before base64.
-    const basic = `${encodeURIComponent(CLIENT_ID)}:${new URLSearchParams({ s: CLIENT_SECRET }).toString().slice(2)}`;
-    if (authorization !== `Basic ${Buffer.from(basic).toString('base64')}`) {
+    if (!secrets.map(basicWith).includes(authorization ?? '')) {
       return { status: 401, body: { error: 'invalid_client' } };
     }
     const challenge = createHash('sha256')
@@ -138,6 +141,11 @@ export async function startHostileProvider() {
     /** The answer to discovery from now on; undefined is the right one. */
     setDiscovery(answer: Answer | undefined) {
       discovery = answer;
+    },
+
+    /** The client secrets from now on. */
+    accept(...accepted: string[]) {
+      secrets = accepted;
     },
 
     authorize,

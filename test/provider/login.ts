@@ -54,7 +54,7 @@ let people = 0;
 export const freshSubject = () => `subject-${process.pid}-${people++}`;
 
 /** A new user with an email that the provider verifies. */
-export const somebody = (claims: Claims = {}) => ({
+export const identityClaims = (claims: Claims = {}) => ({
   sub: freshSubject(),
   email: freshEmail(),
   email_verified: true,

@@ -6,7 +6,7 @@ import packageJson from '../../package.json' with { type: 'json' };
 import { flowErrors } from '../../routers/auth/identity-provider.ts';
 import { apiPage } from '../../scripts/docs-api.ts';
 import { configurationPage, namedAsRequired } from '../../scripts/docs-configuration.ts';
-import { errorsPage } from '../../scripts/docs-errors.ts';
+import { codePages, errorsPage } from '../../scripts/docs-errors.ts';
 import { eventsPage } from '../../scripts/docs-events.ts';
 import { anchorOf, documents, pages } from '../../scripts/docs-site.ts';
 import { problemOfImport, roomNames } from '../../scripts/rooms.ts';
@@ -214,7 +214,11 @@ test('the commands that documents name are in package.json', () => {
 
 test('docs/api.md is the output of `npm run docs:api`', () => expect(apiPage.committed).toBe(apiPage.page));
 
-test('docs/errors.md is what `npm run docs:errors` makes', () => expect(errorsPage.committed).toBe(errorsPage.page));
+test('docs/errors is what `npm run docs:errors` makes', () => {
+  expect(errorsPage.committed).toBe(errorsPage.page);
+  const files = readdirSync(join(root, 'docs/errors')).filter((file) => file !== 'README.md');
+  expect(Object.fromEntries(files.map((file) => [file, read(`docs/errors/${file}`)]))).toEqual(codePages);
+});
 
 test('docs/events.md is what `npm run docs:events` makes', () => expect(eventsPage.committed).toBe(eventsPage.page));
 

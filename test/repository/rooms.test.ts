@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest';
-import { problemOfImport, problemOfPackage, roomNames } from '../../scripts/rooms.ts';
+import { allowedRooms, circleIn, problemOfImport, problemOfPackage, roomNames } from '../../scripts/rooms.ts';
 
 /** A forbidden import for each room. */
 const forbidden: Record<string, [file: string, target: string]> = {
   entities: ['entities/user.ts', 'server/errors.ts'],
   'server/errors.ts': ['server/errors.ts', 'server/lib/lazy.ts'],
   'server/secrets.ts': ['server/secrets.ts', 'server/config/index.ts'],
+  'server/version.ts': ['server/version.ts', 'server/lib/lazy.ts'],
   'server/lib': ['server/lib/lazy.ts', 'server/errors.ts'],
   'server/shared': ['server/shared/origins.ts', 'server/config/index.ts'],
   'server/config': ['server/config/index.ts', 'server/telemetry/log.ts'],
@@ -52,6 +53,21 @@ test('a room may import its own files and those of its row', () => {
   expect(problemOfImport('server/accounts/mail/tokens/use.ts', 'server/accounts/mail/kinds.ts')).toBeUndefined();
   expect(problemOfImport('server/accounts/login/steps.ts', 'server/accounts/sessions/index.ts')).toBeUndefined();
   expect(problemOfImport('server/uploads/index.ts', 'server/parts/object-storage/contract.ts')).toBeUndefined();
+});
+
+test.each(['server/cli/user.ts', 'server/service.ts'])('%s imports of a room of accounts only its index', (file) => {
+  expect(problemOfImport(file, 'server/accounts/users/index.ts')).toBeUndefined();
+  expect(problemOfImport(file, 'server/accounts/users/users.ts')).toBeDefined();
+});
+
+test('the rooms that a row allows are those of the files it names', () => {
+  const files = ['entities/user.ts', 'server/lib/lazy.ts', 'server/parts/mail/index.ts', 'server/oauth/index.ts'];
+  expect(allowedRooms(files)['server/parts']).toEqual(['entities', 'server/lib']);
+});
+
+test('a circle of rooms is found', () => {
+  expect(circleIn({ a: ['b'], b: ['c', 'd'], c: [], d: ['b'] })).toEqual(['b', 'd', 'b']);
+  expect(circleIn({ a: ['b', 'c'], b: ['c'], c: [] })).toBeUndefined();
 });
 
 test('rules import no HTTP and no driver', () => {

@@ -6,11 +6,13 @@ const SLOWEST = 10;
 
 /**
  * Prints where the time went, which tests passed only at a second try, and as its last line `N passed, N failed`, and
- * `, N skipped` if any were. A failure outside test cases (a file that does not load, a hook, an error outside tests,
- * the global setup) counts as failed too, so that a failed run never says `0 failed`.
+ * `, N skipped` if any were.
  */
 export default class LastLineReporter implements Reporter {
   #outcomes: Outcomes = { passed: 0, failed: 0, skipped: 0 };
+  /** The milliseconds from the start of the run to its first file: servers, the client. */
+  #setUpMs: number | undefined;
+  readonly #begunAt = performance.now();
 
   onInit(): void {
     // Only at exit is all other output written and the exit code final: a failing global setup reports no run, and a failing
@@ -20,10 +22,15 @@ export default class LastLineReporter implements Reporter {
     });
   }
 
+  onTestModuleStart(): void {
+    this.#setUpMs ??= performance.now() - this.#begunAt;
+  }
+
   onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[], reason: TestRunEndReason): void {
     this.#outcomes = { passed: 0, failed: errors.length, skipped: 0 };
     for (const module of modules) this.#count(module);
-    process.stdout.write(whereTheTimeWent(modules) + secondTries(modules));
+    process.stdout.write(whereTheTimeWent(modules, this.#setUpMs ?? 0) + secondTries(modules));
+    // A failure outside tests (a file that does not load, a hook, the global setup) counts: never `0 failed` then.
     if (reason !== 'passed' && this.#outcomes.failed === 0) this.#outcomes.failed = 1;
   }
 
@@ -39,8 +46,8 @@ export default class LastLineReporter implements Reporter {
   }
 }
 
-/** Seconds of all tests and of loading, and of the slowest files. */
-function whereTheTimeWent(modules: readonly TestModule[]): string {
+/** Seconds of the set-up, of all tests, of loading and of hooks, and of the slowest files. */
+function whereTheTimeWent(modules: readonly TestModule[], setUpMs: number): string {
   const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
   const sum = (ms: readonly number[]) => ms.reduce((all, each) => all + each, 0);
   const files = modules.map((module) => {
@@ -49,11 +56,11 @@ function whereTheTimeWent(modules: readonly TestModule[]): string {
     return { name: module.relativeModuleId, all: all + loading, tests, loading };
   });
   const slowest = files.toSorted((a, b) => b.all - a.all).slice(0, SLOWEST);
-  const [all, tests, loading] = [files.map((f) => f.all), files.map((f) => f.tests), files.map((f) => f.loading)].map(
-    sum,
-  );
+  const all = sum(files.map((file) => file.all));
+  const tests = sum(files.map((file) => file.tests));
+  const loading = sum(files.map((file) => file.loading));
   const lines = [
-    `\nTime in all files: ${seconds(all ?? 0)}: tests ${seconds(tests ?? 0)}, loading ${seconds(loading ?? 0)}, set-up and waiting the rest. Slowest:`,
+    `\nSet-up of the run: ${seconds(setUpMs)}. Time in all files: ${seconds(all)}: tests ${seconds(tests)}, loading ${seconds(loading)}, hooks ${seconds(all - tests - loading)}. Slowest:`,
     ...slowest.map((file) => `  ${seconds(file.all).padStart(8)}  ${file.name}`),
   ];
   return `${lines.join('\n')}\n`;

@@ -6,7 +6,7 @@ import { isMutationRun } from './mutation-run.ts';
 import { type DatabaseView, type Query, viewMysql, viewSqlite } from './observe/database-view.ts';
 import { type Mail, type MailQuery, matches } from './observe/mail.ts';
 import { outsideMutationRun } from './outside-mutation-run.ts';
-import { type Service, startService } from './process/service.ts';
+import { type Service, type ServiceOptions, startService } from './process/service.ts';
 import { dataDirectory } from './servers/custodian.ts';
 import { createDatabase, dropDatabase } from './servers/mysql.ts';
 import { flush, nextDatabase, redisClient } from './servers/redis.ts';
@@ -27,6 +27,8 @@ export interface StackOptions {
   redisUrl?: string;
   /** The directory of the release to run, instead of the current code. */
   tree?: string | undefined;
+  /** Of the first process: a program that starts its command. */
+  wrapper?: NonNullable<ServiceOptions['wrapper']>;
   /** In the process of the test, outside CI: not for tests that measure, signal or watch a process. */
   inProcess?: boolean;
 }
@@ -65,13 +67,18 @@ interface Parts {
 
 /** Starts the service on fresh, empty parts; resolves once every process is ready. */
 export async function startStack(name: StackName, options: StackOptions = {}): Promise<Stack> {
-  const { env = {}, instances = 1, tree, inProcess = false } = options;
+  const { env = {}, instances = 1, tree, wrapper, inProcess = false } = options;
   if (name === 'embedded' && instances !== 1) throw new Error('the embedded form is one process');
   if (isMutationRun && name === 'real') outsideMutationRun('MySQL, Redis and SMTP');
   const parts = name === 'real' ? await realParts(options) : await embeddedParts(options);
   const services: Service[] = [];
   try {
-    const first = await startService({ env: { ...parts.env, ...env }, tree, mayShare: inProcess && instances === 1 });
+    const first = await startService({
+      env: { ...parts.env, ...env },
+      tree,
+      ...(wrapper && { wrapper }),
+      mayShare: inProcess && instances === 1,
+    });
     services.push(first);
     const shared = { ...parts.env, APP_URL: first.appUrl, ...env };
     for (let i = 1; i < instances; i++) services.push(await startService({ env: shared, tree }));

@@ -11,9 +11,8 @@ export const WAIT_MS = 30_000;
 export const START_MS = 60_000;
 
 /**
- * Polls a condition every `every` ms (20), and resolves to its first truthy value. A condition that throws does not hold
- * yet; its last error is the cause of the Error that ends the wait after `within` ms.
- * Give `within` only if the time is what the test is about, or if it may take longer than the default (30 s).
+ * Polls a condition every `every` ms (20), and resolves to its first truthy value. A condition that throws does not
+ * hold yet; its last error is the cause of the Error that ends the wait after `within` ms.
  */
 export async function until<T>(
   condition: () => T | Promise<T>,
@@ -21,7 +20,12 @@ export async function until<T>(
     within = WAIT_MS,
     every = EVERY_MS,
     what = 'the condition',
-  }: { within?: number; every?: number; what?: string } = {},
+  }: {
+    /** Only if the time is what the test is about, or if it may take longer than the default (30 s). */
+    within?: number;
+    every?: number;
+    what?: string;
+  } = {},
 ): Promise<NonNullable<T>> {
   // A shorter time is what the test is about.
   const limit = within < WAIT_MS ? within : within * PATIENCE;

@@ -26,6 +26,8 @@ interface Login {
   /** The login, as the account service names it. */
   sid: unknown;
   idToken: string;
+  /** When it began, in Unix seconds. */
+  at: number;
 }
 
 /** By the value of the cookie. A real site stores them, and removes those that nobody came back to. */
@@ -68,7 +70,7 @@ async function finish(request: IncomingMessage): Promise<Answer> {
   const userId = claims?.sub ?? '';
   const { name = '' } = await client.fetchUserInfo(config, tokens.access_token, userId);
   const cookie = randomBytes(32).toString('base64url');
-  logins.set(cookie, { name, userId, sid: claims?.['sid'], idToken: tokens.id_token ?? '' });
+  logins.set(cookie, { name, userId, sid: claims?.['sid'], at: claims?.iat ?? 0, idToken: tokens.id_token ?? '' });
   return { location: '/', cookie };
 }
 
@@ -88,9 +90,10 @@ async function loggedOut(request: IncomingMessage): Promise<Answer> {
   const token = new URLSearchParams(await text(request)).get('logout_token') ?? '';
   const { payload } = await jwtVerify(token, keys, { issuer: accounts, audience: CLIENT_ID, typ: 'logout+jwt' });
   if (payload['nonce'] !== undefined || !payload['events']) return { status: 400 };
-  for (const [cookie, { sid, userId }] of logins) {
-    if (payload['sid'] === undefined ? userId === payload.sub : sid === payload['sid']) logins.delete(cookie);
-  }
+  // Without `sid` all logins of the user that began before: a message may be repeated late.
+  const isMeant = ({ sid, userId, at }: Login): boolean =>
+    payload['sid'] === undefined ? userId === payload.sub && at <= Number(payload['toe']) : sid === payload['sid'];
+  for (const [cookie, login] of logins) if (isMeant(login)) logins.delete(cookie);
   return {};
 }
 

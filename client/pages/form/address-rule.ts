@@ -3,4 +3,4 @@ import { text } from '../language/texts.ts';
 
 /** The message for an address that the service would refuse. */
 export const wrongAddress = ({ email }: { email: string }): { email?: string } =>
-  isMailAddress(email.trim()) ? {} : { email: text('common.rules.invalid_email') };
+  isMailAddress(email) ? {} : { email: text('common.rules.invalid_email') };

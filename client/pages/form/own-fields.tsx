@@ -4,7 +4,7 @@ import {
   labelIn,
   type ProfileField,
 } from '../../../server/shared/profile-fields.ts';
-import { date, decimalSign } from '../language/in-readers-language.ts';
+import { date, decimalSign } from '../language/format.ts';
 import { language, text } from '../language/texts.ts';
 import { settings } from '../settings.ts';
 import { CheckBox, SelectField, TextArea, TextField } from './fields.tsx';
@@ -49,7 +49,7 @@ function asValue({ type }: ProfileField, typed: string): FieldValue | null {
   return type === 'number' && Number.isFinite(found) ? found : typed;
 }
 
-/** The values of the fields whose text differs from the one before, so that an unset box stays unset. */
+/** The values of the fields with a changed text, so that an unset box stays unset. */
 export const changedValues = (
   fields: readonly ProfileField[],
   typed: Record<OwnName, string>,

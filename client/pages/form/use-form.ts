@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { type Refusal, refusalIn } from '../api.ts';
-import { time } from '../language/in-readers-language.ts';
+import { time } from '../language/format.ts';
 import { text } from '../language/texts.ts';
 import { keepDraft, readDraft } from '../session/draft.ts';
 
@@ -73,7 +73,8 @@ export function useForm<Name extends string>({
     setBusy(true);
     try {
       const stored = await send(values);
-      if (stored) setValues(stored);
+      // What was typed since stays.
+      if (stored) setValues((current) => ({ ...stored, ...changed(current, values) }));
     } catch (error) {
       const refusal = refusalIn(error);
       const own = explain?.(refusal);
@@ -114,6 +115,12 @@ function kept<Name extends string>(draft: FormOptions<Name>['draft']): Partial<R
   const read = readDraft(draft.key);
   const entries = draft.names.filter((name) => name in read).map((name) => [name, read[name]]);
   return Object.fromEntries(entries);
+}
+
+/** The values of `current` that differ from those of `before`. */
+function changed<Name extends string>(current: Record<Name, string>, before: Record<Name, string>) {
+  const entries = Object.entries(current).filter(([name, value]) => value !== before[name as Name]);
+  return Object.fromEntries(entries) as Partial<Record<Name, string>>;
 }
 
 function empty<Name extends string>(values: Record<Name, string>, required: FormOptions<Name>['required'] = {}) {

@@ -7,7 +7,7 @@ import { keepLanguage } from './language-cookie.ts';
 import { saveLanguage } from './language-of-profile.ts';
 import { language, markup } from './texts.ts';
 
-/** In a closed list each arrow key and letter selects a language; the selection applies at Enter or on blur. */
+/** True while a key event is handled: keys in a closed list select a language, which applies at Enter or blur. */
 let isByKey = false;
 
 /** Chooses the language for this browser, and for the profile of a logged-in user. */
@@ -33,12 +33,12 @@ export function LanguagePicker() {
         id="language"
         value={language}
         onKeyDown={(event) => {
-          // A list that these open sends no keys, and a choice in it applies at once.
-          isByKey = !event.altKey && !['Enter', ' ', 'F4'].includes(event.key);
-          if (event.key === 'Enter') choose(event);
-        }}
-        onPointerDown={() => {
-          isByKey = false;
+          if (event.key === 'Enter') return choose(event);
+          isByKey = true;
+          // An opened list fires its change after this timer.
+          setTimeout(() => {
+            isByKey = false;
+          });
         }}
         onChange={choose}
         onBlur={(event) => {

@@ -1,13 +1,15 @@
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { pagePaths } from '../../../server/shared/page-paths.ts';
 import { api, refusalIn } from '../api.ts';
 import { sentenceFor } from '../form/use-form.ts';
+import { sessionEnded } from '../views/session-ended.tsx';
 import { dropDraft } from './draft.ts';
 
 /** Ends this session or all of them. The next page confirms it only after the service has. */
 export function useLogOut({ everywhere = false } = {}) {
   const [isBusy, setBusy] = useState(false);
-  const [problem, setProblem] = useState('');
+  const [problem, setProblem] = useState<ComponentChildren>('');
 
   const logOut = async () => {
     if (isBusy) return;
@@ -17,9 +19,9 @@ export function useLogOut({ everywhere = false } = {}) {
       await (everywhere ? api.auth.logoutAll : api.auth.logout).mutate();
     } catch (error) {
       const refusal = refusalIn(error);
-      // Without a session there is nothing to end.
-      if (refusal.code !== 'UNAUTHENTICATED') {
-        setProblem(sentenceFor(refusal));
+      // Without a session only the others are left to end.
+      if (everywhere || refusal.code !== 'UNAUTHENTICATED') {
+        setProblem(sessionEnded(refusal)?.message ?? sentenceFor(refusal));
         setBusy(false);
         return;
       }

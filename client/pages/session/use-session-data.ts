@@ -1,8 +1,8 @@
-import { createClient, type ProfileGetOutput } from 'account-client';
+import type { ProfileGetOutput } from 'account-client';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { pagePaths } from '../../../server/shared/page-paths.ts';
 import { readProfile } from '../account-menu/account-menu.tsx';
-import { headers, type Refusal, refusalIn } from '../api.ts';
+import { api, headers, type Refusal, refusalIn } from '../api.ts';
 import { followProfile } from '../language/language-of-profile.ts';
 import { dropDraft, dropShownUser, keepDraft, noteActing, readDraft } from './draft.ts';
 import { rememberPage } from './way-back.ts';
@@ -31,6 +31,7 @@ export function useSessionData<T>(read: () => Promise<T | undefined>) {
     } catch (error) {
       if (own !== turn.current) return;
       const found = refusalIn(error);
+      if (found.code === 'OTHER_USER') return loadAgain();
       if (found.code !== 'UNAUTHENTICATED') return setRefusal(found);
       dropShownUser();
       rememberPage();
@@ -65,13 +66,13 @@ function belongTo({ user: { id }, impersonation }: ProfileGetOutput): void {
   keepDraft(OWNER, { id });
 }
 
-/** Its calls name no user: it finds out who is logged in. */
-const unbound = createClient({ url: '' });
-
 /** Another tab may have logged in another user. */
 async function reloadIfAnother(): Promise<void> {
-  const [shown, now] = await Promise.all([readProfile(), unbound.profile.get.query()]);
-  if (now.user.id === shown.user.id) return;
-  dropDraft();
+  const [shown, now] = await Promise.all([readProfile(), api.profile.get.query()]);
+  if (now.user.id !== shown.user.id) loadAgain();
+}
+
+function loadAgain(): void {
+  dropShownUser();
   location.reload();
 }

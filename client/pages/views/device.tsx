@@ -29,7 +29,7 @@ export function Device() {
 /** Resolves to undefined if the browser leaves: for a login, or because this page shows a user who is logged out. */
 async function send(userCode: string, answer: Answer = {}) {
   const next = await api.authorizations.device.mutate({ userCode, ...answer }).catch((error: unknown) => {
-    if (refusalIn(error).code === 'UNAUTHENTICATED') return undefined;
+    if (['UNAUTHENTICATED', 'OTHER_USER'].includes(refusalIn(error).code ?? '')) return undefined;
     throw error;
   });
   if (next && next.step !== 'login') return next;

@@ -18,6 +18,7 @@ import { markup, text } from '../language/texts.ts';
 import { Page } from '../page.tsx';
 import { addressHint, isOpenToNew, reason } from '../registration.tsx';
 import { beforeLogin, dropFromDraft, keepDraft } from '../session/draft.ts';
+import { leaving } from '../session/leaving.ts';
 import { mailedLink, useMailedLink } from '../session/mailed-link.ts';
 import { rememberTarget, wayBack } from '../session/way-back.ts';
 import { settings } from '../settings.ts';
@@ -89,6 +90,7 @@ function Open() {
       await api.auth.register.mutate({ ...personIn(typed), returnTo: wayBack() });
       dropFromDraft(beforeLogin, ownNames);
       location.assign(`${pagePaths.verifyEmail}?sent`);
+      await leaving();
       return undefined;
     },
     explain,

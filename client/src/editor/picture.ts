@@ -1,3 +1,4 @@
+import { AVATAR_SIDE, MAX_BYTES, MAX_PIXELS, POST_SIDE, TAKEN_TYPES } from './limits.ts';
 import { isCentre, type Size, type Square } from './square.ts';
 
 /** An image that the browser has decoded: upright, in the colours of screens. */
@@ -7,15 +8,6 @@ export interface Picture {
   /** `close()` frees its memory. */
   bitmap: ImageBitmap;
 }
-
-/** What the service converts. It refuses any other file. */
-const TAKEN_TYPES = ['image/jpeg', 'image/png'];
-const MAX_BYTES = 5 * 1024 * 1024;
-const MAX_PIXELS = 24_000_000;
-
-/** Twice the side of the stored avatar, so that nothing is seen of being encoded twice. */
-const AVATAR_SIDE = 1024;
-const POST_SIDE = 1600;
 
 const PNG = { type: 'image/png', quality: undefined };
 /** From the best; below the last a smaller picture looks better. */

@@ -1,9 +1,24 @@
 'use client';
 
-import { createContext, type ReactNode, useContext, useEffect, useId, useState, useSyncExternalStore } from 'react';
+import {
+  createContext,
+  type ReactNode,
+  useContext,
+  useEffect,
+  useId,
+  useRef,
+  useState,
+  useSyncExternalStore,
+} from 'react';
 import type { Profile } from '../api.ts';
 import { srcSet } from '../pictures.ts';
-import { createSessionStore, isOther, type Session, type SessionStore, type SessionStoreOptions } from './session.ts';
+import {
+  createSessionStore,
+  differenceFrom,
+  type Session,
+  type SessionStore,
+  type SessionStoreOptions,
+} from './session.ts';
 import {
   buttonStyle,
   englishLabels,
@@ -37,10 +52,18 @@ type AccountProviderProps = { children?: ReactNode } & (SessionStoreOptions | { 
 export function AccountProvider({ children, ...options }: AccountProviderProps) {
   const [store] = useState(() => ('store' in options ? options.store : createSessionStore(options)));
   const rendered = 'store' in options ? undefined : options.initialSession;
-  // A server has rendered the page again, such as after a login in an action: the check decides who is logged in.
+  /** The difference that a check has confirmed, or is about to. */
+  const asked = useRef('');
+  // A server may have rendered the page again, such as after a login in an action: the check decides who is logged in.
   useEffect(() => {
-    if (rendered !== undefined && isOther(store.getSnapshot(), rendered)) void store.refresh();
-  }, [rendered, store]);
+    if (rendered === undefined) return;
+    const difference = differenceFrom(rendered, store.getSnapshot());
+    if (difference === '' || difference === asked.current) return;
+    asked.current = difference;
+    void store.refresh().then((session) => {
+      asked.current = differenceFrom(rendered, session);
+    });
+  });
   return <Store value={store}>{children}</Store>;
 }
 

@@ -9,7 +9,7 @@ export type Session =
   | {
       readonly status: 'logged-in';
       readonly user: Profile;
-      /** Set while an administrator acts for the user: show a bar whose button logs out. */
+      /** Set while an administrator acts for the user: show a bar with a button that logs out. */
       readonly impersonation?: Impersonation | undefined;
       readonly error?: unknown;
     }
@@ -104,7 +104,7 @@ export function createSessionStore({
   };
 
   /**
-   * Any call may learn that the session has ended; one that began before a login knows nothing of it. Only `profile.get`
+   * Any call may learn that the session has ended or is of another user; one that began before a login knows nothing of it. Only `profile.get`
    * decides: other answers may be about a pending login, such as that of `auth.secondFactor`.
    */
   const whileCalling = (procedure: string) => {
@@ -211,9 +211,11 @@ const idOf = ({ user }: Session): string | null => user?.id ?? null;
 
 const textOf = ({ error, ...known }: Session): string => JSON.stringify(known);
 
-/** Whether a session is another one than a server has rendered. */
-export const isOther = (session: Session, rendered: InitialSession): boolean =>
-  textOf(session) !== textOf(sessionOf(rendered));
+/** How a session differs from the one that a server has rendered; empty if it does not. */
+export function differenceFrom(rendered: InitialSession, session: Session): string {
+  const [known, shown] = [textOf(sessionOf(rendered)), textOf(session)];
+  return known === shown ? '' : `${known} ${shown}`;
+}
 
 function sessionOf(known: InitialSession | undefined): Session {
   if (!known) return known === null ? { status: 'logged-out', user: null } : { status: 'pending', user: known };

@@ -15,13 +15,17 @@ export class UploadError extends Error {
 }
 
 export interface SendOptions {
-  /** Until it times out: as long as the URL is valid. */
+  /** Without progress, until it times out. Fetch reports none: there it is added to the time at `MIN_PACE`. */
   ms: number;
   onSent?: ((bytes: number) => void) | undefined;
   signal?: AbortSignal | undefined;
   /** Instead of XMLHttpRequest or the global fetch. */
   fetch?: typeof globalThis.fetch | undefined;
 }
+
+/** Bytes per second that the service demands of an upload. */
+const MIN_PACE = 20_000;
+const tooLate = 'The file could not be sent in time';
 
 /** PUTs bytes, with their type if they have one. Rejects with UploadError, NetworkError or TimeoutError. */
 export async function send(address: string, bytes: Blob, options: SendOptions): Promise<void> {
@@ -38,21 +42,34 @@ const sendWithProgress: Send = (address, bytes, { ms, onSent, signal }) =>
     throwIfAborted(signal);
     const request = new XMLHttpRequest();
     const abort = () => request.abort();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const wait = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        reject(new TimeoutError(tooLate));
+        abort();
+      }, ms);
+    };
     request.open('PUT', address);
     if (bytes.type) request.setRequestHeader('Content-Type', bytes.type);
-    request.timeout = ms;
-    request.upload.onprogress = ({ loaded }) => onSent?.(loaded);
+    request.upload.onprogress = ({ loaded }) => {
+      wait();
+      onSent?.(loaded);
+    };
     request.onload = () => resolve(request.status);
     request.onerror = () => reject(new NetworkError('The file could not be sent'));
-    request.ontimeout = () => reject(new TimeoutError('The file could not be sent in time'));
     request.onabort = () => reject(reasonOf(signal));
-    request.onloadend = () => signal?.removeEventListener('abort', abort);
+    request.onloadend = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', abort);
+    };
     signal?.addEventListener('abort', abort);
+    wait();
     request.send(bytes);
   });
 
 const sendByFetch: Send = (address, bytes, { ms, fetch = globalThis.fetch, signal: ofCaller }) =>
-  within({ ms, signal: ofCaller }, async (signal) => {
+  within({ ms: ms + (bytes.size / MIN_PACE) * 1000, signal: ofCaller }, async (signal) => {
     const headers: HeadersInit = bytes.type ? { 'Content-Type': bytes.type } : {};
     const response = await fetch(address, { method: 'PUT', headers, body: bytes, signal });
     await response.body?.cancel();
@@ -61,6 +78,6 @@ const sendByFetch: Send = (address, bytes, { ms, fetch = globalThis.fetch, signa
     throwIfAborted(ofCaller);
     const origin = error instanceof Error ? { cause: error } : {};
     throw origin.cause?.name === 'TimeoutError'
-      ? new TimeoutError('The file could not be sent in time', origin)
+      ? new TimeoutError(tooLate, origin)
       : new NetworkError('The file could not be sent', origin);
   });

@@ -2,6 +2,7 @@ import { type Variant, variantKey, variantsIn } from '../../../entities/index.ts
 import { ownColumn } from '../../activity/index.ts';
 import { columnsOf, type Database, sql } from '../../parts/database/contract.ts';
 import type { FieldValues } from '../../shared/profile-fields.ts';
+import { exportedDetail } from '../mail/index.ts';
 import { storedFields } from '../users/index.ts';
 import { type ColumnKind, storedData } from './stored-data.ts';
 
@@ -13,6 +14,7 @@ interface Shown {
   text: string;
   ownText: string;
   optionalText: string | null;
+  mailDetail: string | null;
   number: number;
   optionalNumber: number | null;
   flag: boolean;
@@ -52,6 +54,7 @@ const shown: { [Kind in ColumnKind]: (value: never) => Shown[Kind] } = {
   text: (value: string) => value,
   ownText: (value: string) => value,
   optionalText: (value: string | null) => value,
+  mailDetail: (value: string | null) => value,
   number: (value: number) => Number(value),
   optionalNumber: (value: number | null) => value,
   flag: (value: number) => value === 1,
@@ -120,8 +123,10 @@ export const createAccountExport = ({
   };
 };
 
-const columnShown = (field: string, kind: ColumnKind) =>
-  kind === 'ownText' ? ownColumn(field as 'address' | 'device') : (columnsOf([field])[0] ?? field);
+function columnShown(field: string, kind: ColumnKind) {
+  if (kind === 'ownText') return ownColumn(field as 'address' | 'device');
+  return kind === 'mailDetail' ? exportedDetail : (columnsOf([field])[0] ?? field);
+}
 
 const columnOf = (field: string): string => columnsOf([field])[0]?.split(' as ')[0] ?? field;
 

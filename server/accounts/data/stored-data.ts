@@ -3,12 +3,13 @@ import type { Tables } from '../../parts/database/contract.ts';
 /**
  * The form of a column in the export: `time` in Unix seconds, `details` as the object stored as JSON, `fields` the same
  * for the operator's own fields (absent without any), `variants` as the list of smaller pictures, `ownText` empty if
- * another person has acted.
+ * another person has acted, `mailDetail` null if it is the hash of a secret.
  */
 export type ColumnKind =
   | 'text'
   | 'ownText'
   | 'optionalText'
+  | 'mailDetail'
   | 'number'
   | 'optionalNumber'
   | 'flag'
@@ -240,7 +241,7 @@ export const storedData = {
       id: 'text',
       kind: 'text',
       email: 'text',
-      detail: 'optionalText',
+      detail: 'mailDetail',
       language: 'optionalText',
       state: 'text',
       createdAt: 'time',
@@ -294,7 +295,7 @@ export const tablesLeftOut: Partial<Record<keyof Tables, string>> = {
   upload_usage: 'sums of the uploads',
   name_words: 'derived from the names of users',
   unique_values: 'derived from the fields of the profile',
-  mail_targets: 'addresses of our own pages and front ends, until the mail is sent',
+  mail_targets: 'addresses of our own pages and front ends; they are deleted with their mail',
   upload_variants: 'keys of objects, which the variants of the uploads give',
   removals: 'users who can no longer log in',
   shared_locks: 'no data about users',

@@ -132,9 +132,8 @@ export const createEmailChange = (needs: Needs) => {
     },
 
     /**
-     * Restores a former address; ends all sessions and mailed links. Removes later changes, a deletion, the password
-     * and methods added since LOOK_BACK_MS before the request. Resolves to the methods that stay.
-     * INVALID_TOKEN; EMAIL_TAKEN.
+     * Restores a former address; ends all sessions and mailed links; removes later changes, a deletion, the password,
+     * and methods added since LOOK_BACK_MS before the request. Resolves to kept methods. INVALID_TOKEN; EMAIL_TAKEN.
      */
     async undoEmailChange(token: string, caller: Caller): Promise<{ kept: ListedMethod[] }> {
       const sent = await database.query((tables) => emailChanges.find(tables, 'email-changed', token));

@@ -43,12 +43,11 @@ import {
   type Account,
   accountOf,
   type Consents,
+  claimUser,
   type LockedUser,
   lockUser,
   nameFromAddress,
   type RegistrationPolicy,
-  releaseFields,
-  replaceNameWords,
   storeNameWords,
   type Users,
 } from '../users/index.ts';
@@ -81,12 +80,12 @@ interface Needs {
 }
 
 /** The login of a browser; `browser` is its id. */
-export type CodeRequest = LoginRequest & {
+type CodeRequest = LoginRequest & {
   browser: string;
 };
 
 /** `isOver`: that was the last guess. */
-type CodeOutcome = Entry | { result: 'wrong-code'; isOver: boolean };
+type CodeOutcome = (Entry & Pick<Admitted, 'invitedTo'>) | { result: 'wrong-code'; isOver: boolean };
 
 interface Scope {
   em: EntityManager;
@@ -98,6 +97,8 @@ interface Scope {
 interface Admitted {
   account: Account;
   deviceCookie: string | undefined;
+  /** The target of the invitation that admitted a new user. */
+  invitedTo?: string | null | undefined;
 }
 
 const keyOf = (token: string) => `email-code:${hashOf(token)}`;
@@ -114,19 +115,21 @@ export const createEmailCodeLogin = (needs: Needs) => {
   });
 
   /** Creates the account of a proven address. */
-  const createAccount = async ({ tables, request }: Scope, email: string): Promise<Admitted> => {
-    const entry = await entryFor(needs, tables, email);
-    if (!entry) throw new ServiceError('REGISTRATION_CLOSED');
+  const createAccount = async ({ tables, request }: Scope, email: string, mailed: MailedCode): Promise<Admitted> => {
     const name = nameFromAddress(email);
     const user = User.register({ name, email, passwordHash: null, browserLanguage: request.language() });
     user.verifyEmail();
+    const entry = await entryFor(needs, tables, user);
+    if (!entry) throw new ServiceError('REGISTRATION_CLOSED');
+    await codes.giveTo(tables, mailed, user.id);
     await tables.insertInto('users').values(rowOf('users', user)).execute();
     await storeNameWords(tables, [user]);
     // After the insert, which waits for a concurrent change that gives the address up.
     if (await needs.emailChanges.isReserved(tables, email, user.id)) throw new ServiceError('EMAIL_TAKEN');
-    await record(tables, user, { kind: 'registered', details: { method: EMAIL_CODE, ...entry } }, request);
+    const { returnTo: invitedTo, ...invited } = entry;
+    await record(tables, user, { kind: 'registered', details: { method: EMAIL_CODE, ...invited } }, request);
     await record(tables, user, { kind: 'verified' }, request);
-    return { account: accountOf(user), deviceCookie: devices.mark(request.deviceCookie, user) };
+    return { account: accountOf(user), deviceCookie: devices.mark(request.deviceCookie, user), invitedTo };
   };
 
   /** UNAUTHENTICATED if everything was ended since the code was mailed; ACCOUNT_BLOCKED; ACCOUNT_DELETED. */
@@ -149,11 +152,7 @@ export const createEmailCodeLogin = (needs: Needs) => {
     if (!user.emailVerified) {
       await tokens.revoke(tables, user, 'verify-email');
       if (hasProven) user.verifyEmail();
-      else {
-        await releaseFields(tables, user);
-        user.claim(nameFromAddress(user.email));
-        await replaceNameWords(tables, user);
-      }
+      else await claimUser(needs, { tables, user, name: nameFromAddress(user.email), caller: request });
       await record(tables, user, { kind: 'verified' }, request);
     }
     const deviceCookie = hasProven ? devices.mark(request.deviceCookie, user) : request.deviceCookie;
@@ -170,7 +169,7 @@ export const createEmailCodeLogin = (needs: Needs) => {
         }
         // The account was removed, or has another address now.
         if (mailed.userId !== null) throw noCode();
-        return createAccount({ em, tables, request }, email);
+        return createAccount({ em, tables, request }, email, mailed);
       }, email),
     );
 
@@ -186,7 +185,6 @@ export const createEmailCodeLogin = (needs: Needs) => {
   };
 
   const giveCode = async (token: string | undefined, code: string, request: CodeRequest): Promise<CodeOutcome> => {
-    await limits.enforce('login', request.clientAddress);
     const key = keyOf(token ?? '');
     const pending = token === undefined ? null : await store.get(key, storedCode);
     if (!pending) throw noCode();
@@ -205,18 +203,19 @@ export const createEmailCodeLogin = (needs: Needs) => {
     if (mailed.userId === null) await limits.enforce('register', request.clientAddress);
     if (!isLast) await take();
     await refund();
-    const { account, deviceCookie } = await admit(email, mailed, request);
+    const { account, deviceCookie, invitedTo } = await admit(email, mailed, request);
     outbox.wake();
     const opening = { ...request, deviceCookie };
-    return login.steps
+    const entry = await login.steps
       .completeFirstFactor(account, { method: EMAIL_CODE }, { restores: false }, opening)
       .catch(unauthenticatedIfVoid);
+    return { ...entry, invitedTo };
   };
 
   return {
     /**
-     * Requests a mail with a code for the browser whose cookie gets the resulting token; the code of its former token
-     * ends. The work is the same for every address.
+     * Requests a mail with a code. Resolves to the token for the cookie of the browser that must give it. The code of
+     * `formerToken` ends. The work is the same for every address.
      */
     async begin(email: string, formerToken: string | undefined, request: LoginRequest): Promise<string> {
       await limits.enforce('mailRequest', request.clientAddress);
@@ -233,6 +232,9 @@ export const createEmailCodeLogin = (needs: Needs) => {
      * ACCOUNT_BLOCKED, ACCOUNT_DELETED, REGISTRATION_CLOSED or EMAIL_TAKEN.
      */
     finish: (token: string | undefined, code: string, request: CodeRequest): Promise<CodeOutcome> =>
-      counted(EMAIL_CODE, giveCode(token, code, request)),
+      counted(
+        EMAIL_CODE,
+        limits.attempt('login', request.clientAddress, () => giveCode(token, code, request)),
+      ),
   };
 };

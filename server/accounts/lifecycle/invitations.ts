@@ -17,7 +17,7 @@ import type {
 import { asAdministrator, type Session } from '../sessions/index.ts';
 import type { RegistrationPolicy } from '../users/index.ts';
 
-export interface InvitationPage {
+interface InvitationPage {
   invitations: ListedInvitation[];
   /** The cursor of the next page; absent on the last one. */
   nextCursor?: string;

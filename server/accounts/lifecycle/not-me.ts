@@ -39,7 +39,7 @@ interface Needs {
   devices: Pick<KnownDevices, 'reportedLogins'>;
 }
 
-export interface Disowned {
+interface Disowned {
   outcome: Outcome;
   /** The login methods left. */
   kept: ListedMethod[];

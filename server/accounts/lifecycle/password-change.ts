@@ -17,7 +17,7 @@ import {
   type RotatedSession,
   type Sessions,
 } from '../sessions/index.ts';
-import { lockUser, type Users } from '../users/index.ts';
+import { type Account, lockUser, type Users } from '../users/index.ts';
 
 const currentIsRequired = {
   details: { currentPassword: { message: 'Please enter your current password', rule: 'required' } },
@@ -26,6 +26,12 @@ const currentIsRequired = {
 const isSame = {
   details: { newPassword: { message: 'This is your current password', rule: 'same_as_current' } },
 };
+
+interface GivenPasswords {
+  /** Undefined for a user without one. */
+  currentPassword: string | undefined;
+  newPassword: string;
+}
 
 interface Needs {
   database: Database;
@@ -59,11 +65,12 @@ export const createPasswordChange = ({
   checkPassword,
 }: Needs) => {
   /** Every attempt counts as a login does: each costs at least one hash. */
-  const authorize = async (
+  const authorized = async <Result>(
     { session }: OwnSession,
     current: string | undefined,
     caller: DeviceRequest,
-  ): Promise<void> => {
+    change: () => Promise<Result>,
+  ): Promise<Result> => {
     const { email } = session.user;
     const found = await users.findCredential(email);
     if (current === undefined && found?.passwordHash) throw new ServiceError('VALIDATION_FAILED', currentIsRequired);
@@ -71,13 +78,44 @@ export const createPasswordChange = ({
     const takesRecent = current === undefined || found?.hasApp;
     const isRecent = () => session.id !== undefined && sessions.isRecent(session.id);
     if (takesRecent && !(await isRecent())) throw new ServiceError('REAUTHENTICATION_REQUIRED');
-    if (current === undefined) {
-      await limits.enforce('login', caller.clientAddress);
-      return;
-    }
-    const { user } = await checkPassword({ email, password: current }, { ...caller, session }, wrongPassword);
-    // The address may belong to another user since the session was read.
-    if (user.id !== session.user.id) throw new ServiceError('UNAUTHENTICATED');
+    if (current === undefined) return limits.attempt('login', caller.clientAddress, change);
+    const onRight = ({ user }: { user: Account }) => {
+      // The address may belong to another user since the session was read.
+      if (user.id !== session.user.id) throw new ServiceError('UNAUTHENTICATED');
+      return change();
+    };
+    return checkPassword({ email, password: current }, { ...caller, session }, onRight, wrongPassword);
+  };
+
+  const setPassword = async (
+    { session, token }: OwnSession,
+    { currentPassword, newPassword }: GivenPasswords,
+    caller: DeviceRequest,
+  ): Promise<RotatedSession> => {
+    if (newPassword === currentPassword) throw new ServiceError('VALIDATION_FAILED', isSame);
+    await policy.require(newPassword, 'newPassword', caller.clientAddress, () => session.user);
+    const hash = await passwords.hash(newPassword);
+    const { id: userId, sessionEpoch } = session.user;
+    const login = await sessions.rotate({ ...session, hasBreachedPassword: false }, token, (ids) =>
+      database.transaction(async (em, tables) => {
+        const user = await lockUser(em, { id: userId });
+        if (user?.sessionEpoch !== sessionEpoch) throw new ServiceError('UNAUTHENTICATED');
+        // The check before looked the user up by address, which may have changed, or a password was set since.
+        if (currentPassword === undefined && user.hasPassword)
+          throw new ServiceError('VALIDATION_FAILED', currentIsRequired);
+        // A first password is proven if all login methods of the account are.
+        if (!user.hasPassword && (await hasOnlyProvenMethods(em, user))) user.provePassword();
+        const keptDevice = devices.keep(caller.deviceCookie, user);
+        user.changePassword(hash);
+        if (!(await endOtherSessions(tables, user, ids))) throw new ServiceError('UNAUTHENTICATED');
+        await tokens.revoke(tables, user, 'reset-password');
+        await emailChanges.deleteRequested(tables, user);
+        await record(tables, user, { kind: 'password-changed', details: { by: 'user' } }, caller);
+        return keptDevice();
+      }, userId),
+    );
+    outbox.wake();
+    return login;
   };
 
   return {
@@ -85,37 +123,7 @@ export const createPasswordChange = ({
      * Sets a new password and rotates this session. VALIDATION_FAILED if it equals the current one; UNAUTHENTICATED if
      * the session has ended since, even by a concurrent change.
      */
-    async changePassword(
-      own: OwnSession,
-      { currentPassword, newPassword }: { currentPassword: string | undefined; newPassword: string },
-      caller: DeviceRequest,
-    ): Promise<RotatedSession> {
-      await authorize(own, currentPassword, caller);
-      if (newPassword === currentPassword) throw new ServiceError('VALIDATION_FAILED', isSame);
-      await policy.require(newPassword, 'newPassword', caller.clientAddress, () => own.session.user);
-      const hash = await passwords.hash(newPassword);
-      const { session, token } = own;
-      const { id: userId, sessionEpoch } = session.user;
-      const login = await sessions.rotate({ ...session, hasBreachedPassword: false }, token, (ids) =>
-        database.transaction(async (em, tables) => {
-          const user = await lockUser(em, { id: userId });
-          if (user?.sessionEpoch !== sessionEpoch) throw new ServiceError('UNAUTHENTICATED');
-          // The check before looked the user up by address, which may have changed, or a password was set since.
-          if (currentPassword === undefined && user.hasPassword)
-            throw new ServiceError('VALIDATION_FAILED', currentIsRequired);
-          // A first password is proven if all login methods of the account are.
-          if (!user.hasPassword && (await hasOnlyProvenMethods(em, user))) user.provePassword();
-          const keptDevice = devices.keep(caller.deviceCookie, user);
-          user.changePassword(hash);
-          if (!(await endOtherSessions(tables, user, ids))) throw new ServiceError('UNAUTHENTICATED');
-          await tokens.revoke(tables, user, 'reset-password');
-          await emailChanges.deleteRequested(tables, user);
-          await record(tables, user, { kind: 'password-changed', details: { by: 'user' } }, caller);
-          return keptDevice();
-        }, userId),
-      );
-      outbox.wake();
-      return login;
-    },
+    changePassword: (own: OwnSession, given: GivenPasswords, caller: DeviceRequest): Promise<RotatedSession> =>
+      authorized(own, given.currentPassword, caller, () => setPassword(own, given, caller)),
   };
 };

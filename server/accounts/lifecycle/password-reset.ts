@@ -12,14 +12,7 @@ import { ignored } from '../../telemetry/background.ts';
 import { type PasswordPolicy, type Passwords, removeAddedSince, removeUnprovenMethods } from '../credentials/index.ts';
 import { type EmailChangeRows, mailKinds, type OneTimeTokens, type Outbox, type RecordEvent } from '../mail/index.ts';
 import { type DeviceRequest, deleteSessions, type KnownDevices } from '../sessions/index.ts';
-import {
-  type Consents,
-  lockUser,
-  nameFromAddress,
-  releaseFields,
-  replaceNameWords,
-  type Users,
-} from '../users/index.ts';
+import { type Consents, claimUser, lockUser, nameFromAddress, type Users } from '../users/index.ts';
 
 interface Needs {
   consents: Pick<Consents, 'removeSince'>;
@@ -94,7 +87,7 @@ export const createPasswordReset = ({
       const ownerOf = async () => (await users.findStored(sent.userId))?.user ?? { email };
       await policy.require(password, 'password', request.clientAddress, ownerOf);
       await refund?.().catch(ignored('refund_attempt'));
-      if (!(await database.write((tables) => tokens.reserve(tables, sent.id))))
+      if (!(await database.write((tables) => tokens.reserve(tables, sent.id), sent.id)))
         throw await limits.refuseToken(request.clientAddress);
       let deviceCookie: string;
       try {
@@ -106,19 +99,15 @@ export const createPasswordReset = ({
           await tokens.markUsed(tables, found.id);
           await tokens.revoke(tables, user, 'verify-email');
           if (!user.emailVerified) {
-            await releaseFields(tables, user);
-            user.claim(nameFromAddress(user.email));
-            await replaceNameWords(tables, user);
+            await claimUser({ record }, { tables, user, name: nameFromAddress(user.email), caller: request });
+            await record(tables, user, { kind: 'verified' }, request);
           }
           const replaced = { em, tables, user, caller: request, newPassword: hash };
           await removeUnprovenMethods({ consents, tokens, record }, replaced);
           await em.flush();
-          const logins = await devices.reportedLogins(tables, user.id, Date.now() - mailKinds['new-device'].lifeMs);
-          await removeAddedSince(
-            { record },
-            replaced,
-            Math.min(Number.MAX_SAFE_INTEGER, ...logins.map(({ at }) => at)),
-          );
+          const from = Date.now() - mailKinds['new-device'].lifeMs;
+          const [login] = await devices.reportedLogins(tables, user.id, from, { most: 1, order: 'asc' });
+          if (login) await removeAddedSince({ record }, replaced, login.at);
           await deleteSessions(tables, user);
           await emailChanges.deleteRequested(tables, user);
           await record(tables, user, { kind: 'password-changed', details: { by: 'reset' } }, request);
@@ -126,7 +115,7 @@ export const createPasswordReset = ({
         }, sent.userId);
       } catch (error) {
         // A failed reset, for example at a full queue, can be retried immediately.
-        await database.write((tables) => tokens.release(tables, sent.id)).catch(ignored('release_reset_link'));
+        await database.write((tables) => tokens.release(tables, sent.id), sent.id).catch(ignored('release_reset_link'));
         throw error;
       }
       outbox.wake();

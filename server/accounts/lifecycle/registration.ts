@@ -118,13 +118,13 @@ export const createRegistration = ({
       });
       user.fields = toStoredFields(fields);
       await outbox
-        .welcoming(user, 'verify-email', { ...caller, returnTo }, (welcome) =>
+        .withFirstMail(user, 'verify-email', { ...caller, returnTo }, (queueMail) =>
           database.change(async (tables) => {
             await insertUser(tables, user, fields);
             if (await emailChanges.isReserved(tables, email, user.id)) throw new ServiceError('EMAIL_TAKEN');
             await consents.record(tables, user.id);
             await record(tables, user, { kind: 'registered', details: { method: PASSWORD } }, caller);
-            await welcome(tables);
+            await queueMail(tables);
           }),
         )
         .catch(takenIfDuplicate);
@@ -150,12 +150,12 @@ export const createRegistration = ({
       const passwordHash = await passwords.hash(password);
       const user = await database
         .transaction(async (em, tables) => {
-          const invitedBy = await invitations.use(tables, sent);
+          const invited = User.register({ name, email, passwordHash, browserLanguage: caller.language() });
+          const invitedBy = await invitations.use(tables, sent, invited.id);
           if (!invitedBy) throw new ServiceError('INVALID_TOKEN');
           const holder = await lockUser(em, { email });
           if (holder?.emailVerified || holder?.isBlocked) throw new ServiceError('EMAIL_TAKEN');
           if (holder) await deleteUser(em, tables, holder);
-          const invited = User.register({ name, email, passwordHash, browserLanguage: caller.language() });
           invited.fields = toStoredFields(fields);
           if (await emailChanges.isReserved(tables, email, invited.id)) throw new ServiceError('EMAIL_TAKEN');
           invited.verifyEmail();

@@ -23,7 +23,7 @@ const SETTLED_MS = 10 * 60_000;
 type LeasedRemoval = Pick<Removal, 'userId'>;
 
 /** Deletes a user's data in one place, in batches. Resolves to whether all is deleted. Idempotent. */
-export type RemovalStep = (removed: { userId: string; email: string; begunAt: number }) => Promise<boolean>;
+type RemovalStep = (removed: { userId: string; email: string; begunAt: number }) => Promise<boolean>;
 
 interface Parts {
   database: Database;

@@ -27,7 +27,6 @@ const unknownPasskey = { ...wrongPasskey, details: { passkey: { ...wrongPasskey,
 /** Login by passkey. The authenticator has verified the user, so a passkey is two factors. */
 export const createPasskeyLogin = ({ limits, assertions, recordRefusal, completeFirstFactor }: Rules) => {
   const givePasskey = async (response: AssertionResponse, browser: string, request: LoginRequest): Promise<Entry> => {
-    await limits.enforce('login', request.clientAddress);
     const assertion = await assertions.check(response, { purpose: 'login', browser });
     if (assertion.result === 'cloned') recordRefusal(assertion.user.email, 'cloned-passkey', request);
     if (assertion.result === 'unknown') throw new ServiceError('INVALID_CREDENTIALS', unknownPasskey);
@@ -58,6 +57,9 @@ export const createPasskeyLogin = ({ limits, assertions, recordRefusal, complete
      * passkey.
      */
     logIn: (response: AssertionResponse, browser: string, request: LoginRequest) =>
-      counted(PASSKEY, givePasskey(response, browser, request)),
+      counted(
+        PASSKEY,
+        limits.attempt('login', request.clientAddress, () => givePasskey(response, browser, request)),
+      ),
   };
 };

@@ -16,8 +16,8 @@ import type { Account, Users } from '../users/index.ts';
 import { knownKey, untilUnlocked } from './attempts.ts';
 import type { LoginRefusals } from './refusals.ts';
 
-/** A user whose password was right, as read before the check. */
-export interface CheckedPassword {
+/** A user who gave the right password, as read before the check. */
+interface CheckedPassword {
   user: Account;
   passwordHash: string;
   hasApp: boolean;
@@ -32,11 +32,13 @@ type PasswordRequest = Caller & {
   session?: Session;
 };
 
-export type PasswordCheck = (
+/** Checks a password, then does what it was given for. Both are one attempt, which does not count if a part was away. */
+export type PasswordCheck = <Result>(
   given: { email: string; password: string },
   request: PasswordRequest,
+  onRight: (checked: CheckedPassword) => Promise<Result>,
   wording?: { message: string },
-) => Promise<CheckedPassword>;
+) => Promise<Result>;
 
 interface Rules {
   limits: Limits;
@@ -48,33 +50,28 @@ interface Rules {
 
 /** Checks the password of an account. INVALID_CREDENTIALS; past a limit RATE_LIMITED, before hashing. */
 export const createPasswordCheck = ({ limits, users, passwords, devices, recordRefusal }: Rules): PasswordCheck => {
-  /** Counts the attempt before the check, so concurrent attempts cannot exceed the limit. */
-  const admit = async (email: string, request: PasswordRequest) => {
-    await limits.enforce('login', request.clientAddress);
-    const found = await users.findCredential(email);
-    const known = devices.knownBy(found, request);
-    const refund = await (found && known !== undefined
-      ? limits.enforce('device', knownKey(found, known))
-      : limits.enforce('account', untilUnlocked(hashOf(email), found)));
-    return { found, refund };
-  };
+  return ({ email, password }, request, onRight, wording) => {
+    const onLimited = () => recordRefusal(email, 'limited', request);
 
-  return async ({ email, password }, request, wording) => {
-    const { found, refund } = await admit(email, request).catch((error: unknown) => {
-      if (error instanceof ServiceError && error.code === 'RATE_LIMITED') recordRefusal(email, 'limited', request);
-      throw error;
-    });
-    const stored = found?.passwordHash ?? null;
-    const isRight = await passwords.verify(password, stored, found?.user.id).catch(async (error: unknown) => {
-      await refund();
-      throw error;
-    });
-    if (!found?.passwordHash || !isRight) {
-      recordRefusal(email, 'wrong-password', request);
-      throw new ServiceError('INVALID_CREDENTIALS', wording);
-    }
-    // Concurrent with what follows.
-    refund().catch(ignored('refund_attempt'));
-    return { ...found, passwordHash: found.passwordHash };
+    const check = async (): Promise<CheckedPassword> => {
+      const found = await users.findCredential(email);
+      const known = devices.knownBy(found, request);
+      const verify = async (refund: () => Promise<void>) => {
+        const isRight = await passwords.verify(password, found?.passwordHash ?? null, found?.user.id);
+        if (!found?.passwordHash || !isRight) {
+          recordRefusal(email, 'wrong-password', request);
+          throw new ServiceError('INVALID_CREDENTIALS', wording);
+        }
+        // Concurrent with what follows.
+        refund().catch(ignored('refund_attempt'));
+        return { ...found, passwordHash: found.passwordHash };
+      };
+      // Counted before the check, so that concurrent attempts cannot exceed the limit.
+      return found && known !== undefined
+        ? limits.attempt('device', knownKey(found, known), verify, onLimited)
+        : limits.attempt('account', untilUnlocked(hashOf(email), found), verify, onLimited);
+    };
+
+    return limits.attempt('login', request.clientAddress, async () => onRight(await check()), onLimited);
   };
 };

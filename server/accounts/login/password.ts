@@ -47,25 +47,25 @@ export const createPasswordLogin = ({
    * The first step of a login. Rejects as the password check does; for a right password also with ACCOUNT_BLOCKED,
    * EMAIL_NOT_VERIFIED, or ACCOUNT_DELETED unless it restores the account.
    */
-  const givePassword = async (
+  const givePassword = (
     credentials: Credentials,
     request: LoginRequest,
     { restores }: { restores: boolean },
-  ): Promise<Entry> => {
-    const { user, passwordHash, hasApp, isDeleted, isBlocked } = await checkPassword(credentials, request);
-    if (isBlocked) refuseBlocked(recordRefusal, credentials.email, request);
-    if (!user.emailVerified) {
-      recordRefusal(credentials.email, 'unverified', request);
-      throw new ServiceError('EMAIL_NOT_VERIFIED');
-    }
-    if (isDeleted && !restores) {
-      recordRefusal(credentials.email, 'deleted', request);
-      throw new ServiceError('ACCOUNT_DELETED');
-    }
-    if (passwords.isOutdated(passwordHash)) await renewHash(user.id, credentials.password, passwordHash);
-    const credential = { method: PASSWORD, ...(policy.isBreached(credentials.password) && { isBreached: true }) };
-    return completeFirstFactor(user, credential, { restores, skipSecondFactor: !hasApp }, request);
-  };
+  ): Promise<Entry> =>
+    checkPassword(credentials, request, async ({ user, passwordHash, hasApp, isDeleted, isBlocked }) => {
+      if (isBlocked) refuseBlocked(recordRefusal, credentials.email, request);
+      if (!user.emailVerified) {
+        recordRefusal(credentials.email, 'unverified', request);
+        throw new ServiceError('EMAIL_NOT_VERIFIED');
+      }
+      if (isDeleted && !restores) {
+        recordRefusal(credentials.email, 'deleted', request);
+        throw new ServiceError('ACCOUNT_DELETED');
+      }
+      if (passwords.isOutdated(passwordHash)) await renewHash(user.id, credentials.password, passwordHash);
+      const credential = { method: PASSWORD, ...(policy.isBreached(credentials.password) && { isBreached: true }) };
+      return completeFirstFactor(user, credential, { restores, skipSecondFactor: !hasApp }, request);
+    });
 
   return {
     logIn: (credentials: Credentials, request: LoginRequest) =>

@@ -8,7 +8,10 @@ import { lockUser, type Users } from '../users/index.ts';
 
 export type RefusalReason = DetailsOf<'login-refused'>['reason'];
 
-/** Refused logins that an account's activity keeps per hour, so that a flood cannot fill the disk. */
+/**
+ * Refused logins that an account's activity keeps per hour and reason: a flood cannot fill the disk, and refusals that anyone can
+ * cause leave room for those that need a right credential.
+ */
 const KEPT = { most: 20, withinMs: 60 * 60_000 };
 
 /**
@@ -44,11 +47,12 @@ export const createLoginRefusals = ({ database, users, activity }: Parts) => {
     if (!found) return;
     const { id } = found.user;
     const event = { kind: 'login-refused' as const, details: { reason } };
+    const kept = { ...KEPT, details: event.details };
     // Checks without a lock first: past the limit a flood takes no locks.
-    if (await database.query((tables) => activity.hasMost(tables, id, event.kind, KEPT))) return;
+    if (await database.query((tables) => activity.hasMost(tables, id, event.kind, kept))) return;
     await database.transaction(async (em, tables) => {
       const user = await lockUser(em, { id });
-      if (!user || (await activity.hasMost(tables, id, event.kind, KEPT))) return;
+      if (!user || (await activity.hasMost(tables, id, event.kind, kept))) return;
       await activity.record(tables, id, event, caller);
     }, id);
   };

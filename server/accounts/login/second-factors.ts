@@ -80,10 +80,12 @@ export const createSecondFactors = (parts: Parts) => {
     const found = await users.findCredential(user.email);
     const known = devices.knownBy(found, request);
     const key = found && known !== undefined ? knownKey(found, known) : untilUnlocked(user.id, found);
-    const refund = await limits.enforce('code', key);
-    const isRight = await app.useAppCode(user, code);
-    if (isRight) await refund();
-    return isRight;
+    const check = async (refund: () => Promise<void>) => {
+      const isRight = await app.useAppCode(user, code);
+      if (isRight) await refund();
+      return isRight;
+    };
+    return limits.attempt('code', key, check, () => recordRefusal(user.email, 'limited', request));
   };
 
   /** The reason of a refusal; undefined for a right factor, which is then used up. */
@@ -138,11 +140,7 @@ export const createSecondFactors = (parts: Parts) => {
 
     /** Uses the given factor. Resolves to its kind, or undefined if refused. RATE_LIMITED past the limit of codes. */
     async use(user: Account, given: GivenFactor, request: FactorRequest): Promise<SecondFactor | undefined> {
-      const refusal = await refusalOf(user, given, request).catch((error: unknown) => {
-        if (error instanceof ServiceError && error.code === 'RATE_LIMITED')
-          recordRefusal(user.email, 'limited', request);
-        throw error;
-      });
+      const refusal = await refusalOf(user, given, request);
       if (refusal === undefined) return factorOf(given);
       recordRefusal(user.email, refusal, request);
       return undefined;

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Caller } from '../../activity/caller.ts';
 import { ServiceError } from '../../errors.ts';
 import { hashOf, newToken } from '../../lib/random-token.ts';
+import { refundUndecided } from '../../limits/index.ts';
 import type { KeyValueStore } from '../../parts/key-value/contract.ts';
 import type { LoginMethod } from '../../shared/method-names.ts';
 import type { Credential, Login, LoginRequest, Sessions } from '../sessions/index.ts';
@@ -21,14 +22,14 @@ export const PENDING_LIFE_MS = 10 * 60_000;
 const MAX_ATTEMPTS = 5;
 
 /** A login that still needs a second factor. */
-export interface PendingLogin {
+interface PendingLogin {
   /** The value of the browser's cookie. */
   token: string;
   /** The second factors that can complete it. */
   factors: SecondFactor[];
 }
 
-export type LoginOutcome =
+type LoginOutcome =
   | { result: 'logged-in'; login: Login }
   | { result: 'second-factor'; pending: PendingLogin }
   /** `isOver`: that was the last attempt. */
@@ -126,9 +127,10 @@ export const createLoginSteps = ({ sessions, users, secondFactors, recordRefusal
     const take = async () => {
       if ((await store.take(key, storedLogin)) === null) throw noLogin();
     };
-    const isLast = !(await attempts(key)).allowed;
+    const attempt = await attempts(key);
+    const isLast = !attempt.allowed;
     if (isLast) await take();
-    const secondFactor = await secondFactors.use(user, given, request);
+    const secondFactor = await secondFactors.use(user, given, request).catch(refundUndecided(attempt.refund));
     if (!secondFactor) return { result: 'wrong-code', isOver: isLast };
     if (!isLast) await take();
     const opened = complete(user, { ...login.credential, secondFactor }, login.restores, request);

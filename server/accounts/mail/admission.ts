@@ -39,6 +39,8 @@ interface Parts {
 
 /** How a mail request of one kind becomes a mail. */
 interface Way {
+  /** It reports an act, which has a limit of its own: a thief could suppress it by earlier ones. */
+  isWarning: boolean;
   /** Locks the user who receives the link, if any. */
   find(em: EntityManager): Promise<LockedUser | null>;
   /** Whether the user has proven that the address is theirs. */
@@ -71,6 +73,7 @@ export const createMailAdmission = (parts: Parts) => {
   const wayOf = ({ kind, email, userId, detail }: LeasedMail): Way | undefined => {
     if (kind === 'confirm-email') {
       return {
+        isWarning: false,
         async find(em) {
           const user = userId ? await lockUser(em, { id: userId }) : null;
           return user?.email === email || user?.isDeleted ? null : user;
@@ -83,6 +86,7 @@ export const createMailAdmission = (parts: Parts) => {
     const { link } = mailKinds[kind];
     if (link?.source !== 'one-time') return undefined;
     return {
+      isWarning: link.isShared ?? false,
       async find(em) {
         // A mail about an account has a user id. A stranger's request has only an address.
         const user = await lockUser(em, userId ? { id: userId } : { email });
@@ -108,13 +112,12 @@ export const createMailAdmission = (parts: Parts) => {
         .executeTakeFirst();
       if (!row) return 'unwanted';
       if (row.token_id) return { ...request, userId: user.id, tokenId: row.token_id };
-      if (!(await isWithinLimits(tables, request, way.isProven(user)))) return 'limited';
-      const change = {
-        user_id: user.id,
-        token_id: await way.issue(tables, user, { at: row.created_at, returnTo: row.return_to }),
-      };
+      const isAdmitted = way.isWarning || (await isWithinLimits(tables, request, way.isProven(user)));
+      const asked = { at: row.created_at, returnTo: row.return_to };
+      const tokenId = isAdmitted ? await way.issue(tables, user, asked) : null;
+      const change = { user_id: user.id, token_id: tokenId };
       await tables.updateTable('outbox').set(change).where('id', '=', request.id).execute();
-      return { ...request, userId: user.id, tokenId: change.token_id };
+      return isAdmitted ? { ...request, userId: user.id, tokenId } : 'limited';
     });
 
   /** Whom the code of an address lets in. An unknown address is mailed too: with a code only if it may have an account. */
@@ -134,11 +137,12 @@ export const createMailAdmission = (parts: Parts) => {
         .executeTakeFirst();
       if (!row) return 'unwanted';
       if (row.tokenId) return { ...request, ...row };
-      if (!(await isWithinLimits(tables, request, user?.emailVerified ?? false))) return 'limited';
+      const userId = user?.id ?? null;
+      const isAdmitted = await isWithinLimits(tables, request, user?.emailVerified ?? false);
       const detail = emailCodes.admit(request.detail ?? '', await codeFor(tables, request.email, user));
-      const change = { user_id: user?.id ?? null, token_id: request.id, detail };
+      const change = { user_id: userId, ...(isAdmitted && { token_id: request.id, detail }) };
       await tables.updateTable('outbox').set(change).where('id', '=', request.id).execute();
-      return { ...request, userId: change.user_id, tokenId: request.id, detail };
+      return isAdmitted ? { ...request, userId, tokenId: request.id, detail } : 'limited';
     });
 
   // A thousand requests for one address wait for its lock on one connection.

@@ -6,6 +6,9 @@ import type { MailComposer } from './composer.ts';
 import type { LeasedMail, Outcome } from './outbox-rows.ts';
 
 const MAX_BACKOFF_MS = 10 * 60_000;
+/** Recipients in a row that may be refused permanently, or temporarily (greylisting), without an outage. */
+const MAX_REJECTED = 1;
+const MAX_DEFERRED = 4;
 
 interface Parts {
   admit: Admit;
@@ -31,23 +34,22 @@ export function createMailDelivery({
     ended: () => log.info('mails are sent again'),
   });
 
-  /**
-   * The first mail rejected since the last delivery. If another one is rejected too, the recipient is not the cause.
-   */
-  let rejected: string | undefined;
-  const concernsAll = (error: unknown, id: string): boolean => {
-    if (error instanceof MailDeferred) return false;
-    if (!(error instanceof MailRejected)) return true;
-    rejected ??= id;
-    return rejected !== id;
+  /** The addresses refused since the last delivery: if several are, the recipients are not the cause. */
+  const rejected = new Set<string>();
+  const deferred = new Set<string>();
+  const concernsAll = (error: unknown, { email }: LeasedMail): boolean => {
+    if (error instanceof MailRejected) return exceeds(rejected, MAX_REJECTED, email);
+    if (error instanceof MailDeferred) return exceeds(deferred, MAX_DEFERRED, email);
+    return true;
   };
 
-  const outcomeOf = (error: unknown, { id, kind, attempts }: LeasedMail): Outcome => {
+  const outcomeOf = (error: unknown, row: LeasedMail): Outcome => {
+    const { id, kind, attempts } = row;
     if (error instanceof MailRefused) {
       log.error({ err: error, mail: id, kind }, 'a mail was refused permanently');
       return { state: 'dead' };
     }
-    if (concernsAll(error, id)) {
+    if (concernsAll(error, row)) {
       log.debug({ err: error, mail: id }, 'a mail was not sent');
       outage.failed(error);
     } else log.info({ err: error, mail: id }, 'a mail was refused temporarily and will be retried');
@@ -78,11 +80,18 @@ export function createMailDelivery({
     } catch (error) {
       return outcomeOf(error, row);
     }
-    rejected = undefined;
+    rejected.clear();
+    deferred.clear();
     outage.succeeded();
     return { state: 'sent' };
   };
 }
+
+/** Adds the address. Returns whether there are more than `most`. */
+const exceeds = (addresses: Set<string>, most: number, address: string): boolean => {
+  if (addresses.size <= most) addresses.add(address);
+  return addresses.size > most;
+};
 
 /** Doubles, with jitter: a recovering mail server does not receive all mails together. */
 const backoff = (attempts: number): number =>

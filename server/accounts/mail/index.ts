@@ -22,7 +22,7 @@ export { AFTER_NOT_ME, mailKinds } from './kinds.ts';
 export { type ReportedLogin, toDetail } from './new-device.ts';
 export type { RecordEvent } from './notices.ts';
 export type { Outbox } from './outbox.ts';
-export type { MailRequest } from './outbox-rows.ts';
+export { exportedDetail, type MailRequest } from './outbox-rows.ts';
 export { type EmailChangeRows, reservedAmong } from './tokens/email-changes.ts';
 export type { EmailCodes, MailedCode } from './tokens/email-codes.ts';
 export { entryFor, type InvitationRows, type InvitedBy, type ListedInvitation } from './tokens/invitations.ts';

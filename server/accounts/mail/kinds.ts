@@ -81,10 +81,12 @@ interface About<Detail> {
 
 /** The parameters of `message` and `values` declare the type of the detail. Without them the mail has no detail. */
 interface Kind {
-  /** How long the mail is useful and its token valid. */
+  /** How long the mail is useful and its token valid. A report of an act lives a week: mails may wait for days. */
   lifeMs: number;
   /** Sent after links that users wait for, and after warnings. */
   isNotice?: true;
+  /** The detail is the hash of a secret: the export leaves it out. */
+  isDetailSecret?: true;
   message: Message | ((about: About<never>) => Message);
   /** Text values besides `site`, in the language of the mail. */
   values?(detail: never, words: MailWords): TextValues;
@@ -124,6 +126,7 @@ const kinds = {
   },
   // The detail is that of tokens/email-codes.ts.
   'email-code': {
+    isDetailSecret: true,
     lifeMs: 10 * 60_000,
     code: 'mails.email-code.code',
     message: ({ detail }: About<string>) =>
@@ -152,13 +155,14 @@ const kinds = {
     message: { texts: 'invitation', button: 'createAccount' },
   },
   'password-changed': {
-    lifeMs: 24 * HOUR_MS,
+    lifeMs: 7 * DAY_MS,
     message: ({ detail }: About<DetailsOf<'password-changed'>['by']>) => ({
       texts: detail === 'user' ? 'password-changed-by-user' : 'password-changed',
       button: 'askForPassword',
     }),
   },
   'confirm-email': {
+    isDetailSecret: true,
     lifeMs: 24 * HOUR_MS,
     link: {
       source: 'email-change',
@@ -181,7 +185,7 @@ const kinds = {
     values: (email: string) => ({ email }),
   },
   'email-change-undone': {
-    lifeMs: 24 * HOUR_MS,
+    lifeMs: 7 * DAY_MS,
     message: { texts: 'email-change-undone', button: 'setNewPassword', tellsMethods: true },
     values: (email: string) => ({ email }),
   },
@@ -198,7 +202,7 @@ const kinds = {
     message: { texts: 'sessions-ended', button: 'setNewPassword' },
   },
   'login-methods-removed': {
-    lifeMs: 24 * HOUR_MS,
+    lifeMs: 7 * DAY_MS,
     message: { texts: 'login-methods-removed', button: 'setPassword' },
     values: (methods: string, words) => ({ ways: waysIn(methods, words) }),
   },
@@ -208,7 +212,7 @@ const kinds = {
     message: { texts: 'account-restored', button: 'setNewPassword' },
   },
   'account-deleted': {
-    lifeMs: 24 * HOUR_MS,
+    lifeMs: 7 * DAY_MS,
     message: { texts: 'account-deleted', button: 'logIn' },
     values: (time: string, words) => ({ day: dayOf(time, words) }),
   },
@@ -244,7 +248,7 @@ const kinds = {
   },
   'identity-unlinked': {
     isNotice: true,
-    lifeMs: 24 * HOUR_MS,
+    lifeMs: 7 * DAY_MS,
     message: { texts: 'identity-unlinked', button: 'seeWays' },
     values: (methods: string, words) => ({ ways: waysIn(methods, words) }),
   },
@@ -254,7 +258,7 @@ const kinds = {
   },
   'passkey-removed': {
     isNotice: true,
-    lifeMs: 24 * HOUR_MS,
+    lifeMs: 7 * DAY_MS,
     message: { texts: 'passkey-removed', button: 'seeWays' },
   },
   'key-created': {
@@ -267,7 +271,7 @@ const kinds = {
   },
   'totp-disabled': {
     isNotice: true,
-    lifeMs: 24 * HOUR_MS,
+    lifeMs: 7 * DAY_MS,
     message: { texts: 'totp-disabled', button: 'seeWays' },
   },
   'recovery-codes-renewed': {

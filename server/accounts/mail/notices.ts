@@ -15,6 +15,8 @@ interface Rule<Details> {
    * what was added, and acts of the inbox owner.
    */
   isLimited: boolean | ((details: Details) => boolean);
+  /** Past the limit the event has no mail. Only for what happens later than its act, so that nothing can be refused. */
+  isMailLimited?: boolean;
 }
 
 /**
@@ -45,6 +47,7 @@ const rules: { [K in EventKind]?: Rule<DetailsOf<K>> } = {
   'upload-quarantined': {
     mail: ({ deletedAfter }) => ({ kind: 'file-quarantined', detail: deletedAfter }),
     isLimited: false,
+    isMailLimited: true,
   },
   // That of a trusted application is recorded without a mail and a limit, except on a device.
   'grant-created': { mail: () => ({ kind: 'application-allowed' }), isLimited: true },
@@ -76,11 +79,12 @@ export const createEvents =
     // The details are those of the kind, as is the rule.
     const details = event.details as never;
     const isLimited = typeof rule?.isLimited === 'function' ? rule.isLimited(details) : rule?.isLimited;
-    if (isLimited && caller.actor === 'user') {
-      const withinMs = rate.seconds * 1000;
-      if (await activity.hasMost(tables, userId, kind, { most: rate.points, withinMs }))
-        throw exceeded('change', { rate, times: 1, msBeforeNext: withinMs });
-    }
+    const withinMs = rate.seconds * 1000;
+    const counted = { most: rate.points, withinMs, isUntrusted: true };
+    const isReached = () => activity.hasMost(tables, userId, kind, counted);
+    if (isLimited && caller.actor === 'user' && (await isReached()))
+      throw exceeded('change', { rate, times: 1, msBeforeNext: withinMs });
+    const isMailed = rule?.mail && !(rule.isMailLimited && (await isReached()));
     await activity.record(tables, userId, event, caller);
-    if (rule?.mail) await outbox.enqueue(tables, { ...rule.mail(details), email, userId }, caller);
+    if (isMailed && rule.mail) await outbox.enqueue(tables, { ...rule.mail(details), email, userId }, caller);
   };

@@ -34,7 +34,7 @@ export type Mailing = RequestedMail & { id?: string; tokenId?: string | undefine
 
 /** The request that caused a mail. Its language applies unless the user has chosen another. */
 export interface MailRequest {
-  /** The administrator whose act the mail reports. */
+  /** The administrator who did what the mail reports. */
   actorId?: string;
   /** Where the page of the link leads, for a token that is not issued yet. */
   returnTo?: string | undefined;
@@ -54,6 +54,13 @@ export type LeasedMail = Pick<
 
 /** The result of an attempt. `unwanted`: the requested address has no account to mail. */
 export type Outcome = { state: MailState } | { retryInMs: number } | 'unwanted';
+
+const kindsWithSecret = (Object.keys(mailKinds) as MailKind[]).filter((kind) => mailKinds[kind].isDetailSecret);
+
+/** The detail of a mail; null if it is the hash of a secret. */
+export const exportedDetail = sql<
+  string | null
+>`case when kind in (${sql.join(kindsWithSecret)}) then null else detail end`.as('detail');
 
 /** The rows of `outbox`, by the database clock. Rows stay for `countedMs`, while limits count them. */
 export const createOutboxRows = (

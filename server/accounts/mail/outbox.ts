@@ -89,18 +89,19 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
     },
 
     /**
-     * Runs a transaction that inserts a user; its `welcome` queues the first mail. If a worker is free, the mail is
+     * Runs a transaction that inserts a user; its `queueMail` queues the first mail. If a worker is free, the mail is
      * admitted in that transaction and inserted with a lease, and is delivered at once; otherwise it becomes a request.
      */
-    async welcoming(
+    async withFirstMail(
       user: User,
       purpose: 'verify-email',
       request: MailRequest,
-      transact: (welcome: (tables: AllTables) => Promise<void>) => Promise<void>,
+      transact: (queueMail: (tables: AllTables) => Promise<void>) => Promise<void>,
     ): Promise<void> {
       const freePlace = worker.reserve();
       const release = freePlace && turns.tryHold(inboxOf(user.email));
       let mail: LeasedMail | undefined;
+      const leasedAt = performance.now();
       try {
         await transact(async (tables) => {
           const tokenId = release && (await admission.issueWithinLimits(tables, user, purpose, request.returnTo));
@@ -111,7 +112,7 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
         release?.();
         freePlace?.();
       }
-      if (mail?.tokenId) worker.begin(mail);
+      if (mail?.tokenId) worker.begin(mail, leasedAt);
       else worker.wake();
     },
 

@@ -17,6 +17,7 @@ import {
   type Account,
   accountOf,
   type Consents,
+  claimUser,
   type DeleteUser,
   isName,
   isWebAddress,
@@ -25,18 +26,17 @@ import {
   lockUser,
   nameFromAddress,
   type RegistrationPolicy,
-  releaseFields,
-  replaceNameWords,
   storeNameWords,
 } from '../users/index.ts';
 import type { Flow } from './flows.ts';
+import type { Invited } from './outcomes.ts';
 
 /** Which user an identity belongs to: the four rules of design/providers.md. */
 
 /** The outcome of a login through a provider. */
 export type Admission =
   /** `isNew`: the account was created just now. */
-  | { result: 'admitted'; account: Account; identityId: string; isNew?: true }
+  | ({ result: 'admitted'; account: Account; identityId: string; isNew?: true } & Invited)
   /** The account is unverified. A mail with a link is queued. */
   | { result: 'unverified' }
   /** The address belongs to an account or is reserved, and the provider does not vouch for it. */
@@ -93,18 +93,18 @@ export interface AdmissionNeeds {
  * Rule 1: the identity is linked to `user`. An unverified account follows the identity's address, so that a typing
  * error at the provider does not lock the user out. If that address has an account, the identity moves there.
  */
-export async function admitLinked(needs: AdmissionNeeds, arrival: ProviderLogin, user: LockedUser): Promise<Admission> {
+export async function admitLinked(needs: AdmissionNeeds, login: ProviderLogin, user: LockedUser): Promise<Admission> {
   if (user.isBlocked) return blocked(user);
-  if (!isAdmissible(arrival, user)) return { result: 'deleted' };
-  const { em, tables, identity, email } = arrival;
+  if (!isAdmissible(login, user)) return { result: 'deleted' };
+  const { em, tables, identity, email, caller } = login;
   const { issuer, subject } = identity;
   const link = await em.findOneOrFail(Identity, { issuer, subject });
   link.stateEmail(email);
-  if (email === user.email && identity.emailVerified) return admitOwner(needs, arrival, user, link);
+  if (email === user.email && identity.emailVerified) return admitOwner(needs, login, user, link);
   if (user.emailVerified) return admitted(user, link);
-  if (email === undefined || email === user.email) return mailVerification(needs, arrival, user, link);
+  if (email === undefined || email === user.email) return mailVerification(needs, login, user, link);
 
-  // Otherwise an allowed address could be changed to any other. The refusal does not reveal whose the address is.
+  // Otherwise an allowed address could be changed to any other. The refusal does not reveal who has the address.
   const isLetIn = needs.registration.allowsChangeTo(email);
   if (!isLetIn && !identity.emailVerified) return { result: 'registration-closed' };
 
@@ -113,19 +113,21 @@ export async function admitLinked(needs: AdmissionNeeds, arrival: ProviderLogin,
   const other = await lockUser(em, { email });
   if (other?.isDeleted && !identity.emailVerified) return { result: 'email-unverified' };
   if (other?.isBlocked && identity.emailVerified) return blocked(other);
-  if (other && identity.emailVerified && !isAdmissible(arrival, other)) return { result: 'deleted' };
+  if (other && identity.emailVerified && !isAdmissible(login, other)) return { result: 'deleted' };
   if (other) {
     return identity.emailVerified
-      ? moveTo(needs, arrival, other, user, link)
-      : mailVerification(needs, arrival, user, link);
+      ? moveTo(needs, login, other, user, link)
+      : mailVerification(needs, login, user, link);
   }
   if (await needs.emailChanges.isReserved(tables, email, user.id)) return { result: 'email-unverified' };
   if (!isLetIn) return { result: 'registration-closed' };
+  const from = user.email;
   user.changeEmail(email);
   await em.flush();
   // Invalidates links mailed to the former address.
   await needs.tokens.revokeAll(tables, user);
-  return identity.emailVerified ? admitOwner(needs, arrival, user, link) : mailVerification(needs, arrival, user, link);
+  await needs.record(tables, user, { kind: 'email-changed', details: { from, to: email } }, caller);
+  return identity.emailVerified ? admitOwner(needs, login, user, link) : mailVerification(needs, login, user, link);
 }
 
 /**
@@ -147,18 +149,18 @@ const isAdmissible = ({ restores }: ProviderLogin, user: User): boolean => !user
 /** Rules 2 and 3: the identity is new, and `user` has the stated address. */
 export async function admitByAddress(
   needs: AdmissionNeeds,
-  arrival: ProviderLogin,
+  login: ProviderLogin,
   user: LockedUser,
 ): Promise<Admission> {
-  const { tables, identity, provider, caller } = arrival;
+  const { tables, identity, provider, caller } = login;
   if (!identity.emailVerified) return { result: 'email-unverified' };
   if (user.isBlocked) return blocked(user);
-  if (!isAdmissible(arrival, user)) return { result: 'deleted' };
-  if (await hasApp(arrival.em, user)) return { result: 'not-linked' };
-  if (!(await hasRoomForIdentity(arrival.em, user))) return { result: 'unusable' };
-  const link = await addLink(arrival, user);
+  if (!isAdmissible(login, user)) return { result: 'deleted' };
+  if (await hasApp(login.em, user)) return { result: 'not-linked' };
+  if (!(await hasRoomForIdentity(login.em, user))) return { result: 'unusable' };
+  const link = await addLink(login, user);
   await needs.record(tables, user, { kind: 'identity-linked', details: { provider } }, caller);
-  return admitOwner(needs, arrival, user, link);
+  return admitOwner(needs, login, user, link);
 }
 
 /**
@@ -171,8 +173,8 @@ export const mayBecomeUser = (
 ): boolean => identity.emailVerified || (email !== undefined && registration.admits(email));
 
 /** Rule 4: neither the identity nor the address is known. */
-export async function admitNew(needs: AdmissionNeeds, arrival: ProviderLogin, email: string): Promise<Admission> {
-  const { em, tables, identity, provider, caller } = arrival;
+export async function admitNew(needs: AdmissionNeeds, login: ProviderLogin, email: string): Promise<Admission> {
+  const { em, tables, identity, provider, caller } = login;
   const user = User.admit({
     email,
     name: nameIn(identity, email),
@@ -182,19 +184,19 @@ export async function admitNew(needs: AdmissionNeeds, arrival: ProviderLogin, em
     browserLanguage: caller.language(),
   });
   if (await needs.emailChanges.isReserved(tables, email, user.id)) return { result: 'email-unverified' };
-  // The provider vouches for an address that needs an invitation: `mayBecomeUser`.
-  const entry = await entryFor(needs, tables, email);
+  const entry = await entryFor(needs, tables, user);
   if (!entry) return { result: 'registration-closed' };
+  const { returnTo: invitedTo, ...invited } = entry;
   await em.insert(user);
   await storeNameWords(tables, [user]);
-  await recordConsent(needs, arrival, user);
-  await needs.record(tables, user, { kind: 'registered', details: { method: provider, ...entry } }, caller);
-  const link = await addLink(arrival, user);
+  await recordConsent(needs, login, user);
+  await needs.record(tables, user, { kind: 'registered', details: { method: provider, ...invited } }, caller);
+  const link = await addLink(login, user);
   // No mail: the user has just created the account with it.
   await needs.recordUnmailed(tables, user.id, { kind: 'identity-linked', details: { provider } }, caller);
-  if (!user.emailVerified) return mailVerification(needs, arrival, user, link);
+  if (!user.emailVerified) return mailVerification(needs, login, user, link);
   link.prove();
-  return { ...admitted(user, link), isNew: true };
+  return { ...admitted(user, link), isNew: true, invitedTo };
 }
 
 /** Links an unlinked identity. The link is managed from here on: the transaction also writes later changes of it. */
@@ -241,22 +243,18 @@ async function mailVerification(
  */
 async function admitOwner(
   needs: AdmissionNeeds,
-  arrival: ProviderLogin,
+  login: ProviderLogin,
   user: LockedUser,
   link: Identity,
 ): Promise<Admission> {
-  const { em, tables, identity, caller } = arrival;
+  const { em, tables, identity, caller } = login;
   link.prove();
   await em.flush();
   const isShared = await removeUnprovenMethods(needs, { em, tables, user, caller });
   // The owner accepts the terms as a new user of a provider does.
-  if (isShared) await recordConsent(needs, arrival, user);
+  if (isShared) await recordConsent(needs, login, user);
   if (!user.emailVerified) {
-    if (isShared) {
-      await releaseFields(tables, user);
-      user.claim(nameIn(identity, user.email));
-      await replaceNameWords(tables, user);
-    }
+    if (isShared) await claimUser(needs, { tables, user, name: nameIn(identity, user.email), caller });
     user.verifyEmail();
     await needs.record(tables, user, { kind: 'verified' }, caller);
   }
@@ -266,12 +264,12 @@ async function admitOwner(
 /** Moves the identity to `owner`. Deletes the account of the mistyped address, unless it has another login method. */
 async function moveTo(
   needs: AdmissionNeeds,
-  arrival: ProviderLogin,
+  login: ProviderLogin,
   owner: LockedUser,
   former: LockedUser,
   link: Identity,
 ): Promise<Admission> {
-  const { em, tables, provider, caller } = arrival;
+  const { em, tables, provider, caller } = login;
   if (await hasApp(em, owner)) return { result: 'not-linked' };
   if (!(await hasRoomForIdentity(em, owner))) return { result: 'unusable' };
   link.userId = owner.id;
@@ -280,7 +278,7 @@ async function moveTo(
   await needs.recordUnmailed(tables, former.id, { kind: 'identity-unlinked', details: { provider } }, caller);
   await needs.record(tables, owner, { kind: 'identity-linked', details: { provider } }, caller);
   if (!(await hasLoginMethod(em, former))) await needs.deleteUser(em, tables, former);
-  return admitOwner(needs, arrival, owner, link);
+  return admitOwner(needs, login, owner, link);
 }
 
 const blocked = ({ email }: User): Admission => ({ result: 'blocked', email });

@@ -30,19 +30,19 @@ export const createIdentities = (needs: Needs) => {
   ): Promise<Admission | undefined> =>
     database.transaction(async (em, tables) => {
       const email = addressIn(identity);
-      const arrival: ProviderLogin = { ...request, em, tables, identity, email };
+      const login: ProviderLogin = { ...request, em, tables, identity, email };
       const linkedId = await linkedTo(tables, identity);
       if (linkedId !== undefined) {
         const user = await lockUser(em, { id: linkedId });
         const isStillLinked = (await linkedTo(tables, identity)) === user?.id;
-        return user && isStillLinked ? admitLinked(needs, arrival, user) : undefined;
+        return user && isStillLinked ? admitLinked(needs, login, user) : undefined;
       }
       if (email === undefined) return { result: 'unusable' };
-      if (!mayBecomeUser(needs, arrival)) return { result: 'registration-closed' };
+      if (!mayBecomeUser(needs, login)) return { result: 'registration-closed' };
       const user = await lockUser(em, { email });
       if ((await linkedTo(tables, identity)) !== undefined) return undefined;
       if (!user && request.restores) return { result: 'no-account' };
-      return user ? admitByAddress(needs, arrival, user) : admitNew(needs, arrival, email);
+      return user ? admitByAddress(needs, login, user) : admitNew(needs, login, email);
     }, addressIn(identity) ?? identity.subject);
 
   return {

@@ -23,7 +23,7 @@ export const flowPurposes = {
 export type FlowPurpose = keyof typeof flowPurposes;
 
 /** The session in which a flow began. A browser returning from a provider does not send Strict cookies. */
-export interface FlowOwner {
+interface FlowOwner {
   userId: string;
   sessionId: string;
   /** The user's session epoch at that time. */

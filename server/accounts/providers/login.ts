@@ -13,7 +13,7 @@ import { createIdentities } from './admission.ts';
 import type { AdmissionNeeds } from './admission-rules.ts';
 import { createLoginFlows, type FlowPurpose, flowPurposes, isSameState, type NewFlow } from './flows.ts';
 import type { IdentityLinks } from './links.ts';
-import type { FlowEnd, FlowOutcome, ReturnedIdentity } from './outcomes.ts';
+import type { FlowEnd, FlowOutcome, Invited, ReturnedIdentity } from './outcomes.ts';
 import { createProviderReauthentication } from './reauthentication.ts';
 
 /** The request of a browser that begins a flow. */
@@ -26,7 +26,7 @@ interface FlowStart extends Pick<NewFlow, 'purpose' | 'owner' | 'browser' | 'isA
 }
 
 /** The URL for the browser and the state for its cookie, or why the provider cannot be used. */
-export type Beginning = { result: 'begun'; url: string; state: string } | { result: 'failed' | 'proves-no-login' };
+type Beginning = { result: 'begun'; url: string; state: string } | { result: 'failed' | 'proves-no-login' };
 
 /** The request of a returning browser. */
 interface Callback extends Omit<CallbackParameters, 'state'> {
@@ -88,7 +88,7 @@ export const createProviderLogin = (parts: Parts) => {
   };
 
   /** Only the purpose `restore` restores a deleted account. */
-  const logIn = async ({ identity, flow, provider, request }: ReturnedIdentity): Promise<FlowOutcome> => {
+  const logIn = async ({ identity, flow, provider, request }: ReturnedIdentity): Promise<FlowOutcome & Invited> => {
     const { asker, returnTo } = flow;
     const restores = flow.purpose === 'restore';
     const admission = await identities.admit(identity, { provider, asker, caller: request, restores, returnTo });
@@ -100,7 +100,7 @@ export const createProviderLogin = (parts: Parts) => {
     }
     if (admission.result === 'blocked') recordRefusal(admission.email, 'blocked', request);
     if (admission.result !== 'admitted') return { result: admission.result };
-    const { account, identityId, isNew } = admission;
+    const { account, identityId, isNew, invitedTo } = admission;
     const named = providerNamed(provider);
     const credential = { method: provider, identityId, ageMs: ageOf(identity, named) };
     const use = { restores, skipSecondFactor: named.isTrustedForMfa };
@@ -109,11 +109,12 @@ export const createProviderLogin = (parts: Parts) => {
       isNew && flow.asker !== undefined
         ? { ...request, deviceCookie: devices.mark(request.deviceCookie, account) }
         : request;
-    return completeFirstFactor(account, credential, use, login).catch(voidSince(provider));
+    const entry = await completeFirstFactor(account, credential, use, login).catch(voidSince(provider));
+    return { ...entry, invitedTo };
   };
 
   /** The outcome of each purpose after the provider has stated an identity. */
-  const ends: Record<FlowPurpose, (returned: ReturnedIdentity) => Promise<FlowOutcome>> = {
+  const ends: Record<FlowPurpose, (returned: ReturnedIdentity) => Promise<FlowOutcome & Invited>> = {
     login: logIn,
     restore: logIn,
     link: parts.links.link,

@@ -32,5 +32,10 @@ export type FlowOutcome =
   /** The session in which the flow began has ended. */
   | { result: 'session-ended' };
 
-/** `page` and, after success, `returnTo` replace the pages of the purpose. */
-export type FlowEnd = FlowOutcome & Pick<Flow, 'purpose' | 'page' | 'returnTo'>;
+export interface Invited {
+  /** The target of the invitation that admitted a new user. Check it again with `returnAddress`. */
+  invitedTo?: string | null | undefined;
+}
+
+/** `page` and, after success, `returnTo` or else `invitedTo` replace the pages of the purpose. */
+export type FlowEnd = FlowOutcome & Invited & Pick<Flow, 'purpose' | 'page' | 'returnTo'>;

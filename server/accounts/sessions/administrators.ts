@@ -28,9 +28,8 @@ export const activeAdministrators = (tables: ReadTables) =>
     .where('deleted_at', 'is', null);
 
 /**
- * Runs before an active administrator loses that state: LAST_ADMINISTRATOR if no other is left. Deletes the user's
- * invitations, and disables the webhooks and applications that this user created, enabled or changed last, because
- * another person may have done that.
+ * Runs before an active administrator loses that state. LAST_ADMINISTRATOR if no other is left. Deletes the invitations
+ * and disables the webhooks and applications that this user (or an intruder) created, enabled or changed last.
  */
 export async function endAdministrator(em: EntityManager, tables: AllTables, user: LockedUser): Promise<void> {
   if (!user.isActiveAdministrator) return;

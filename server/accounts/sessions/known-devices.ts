@@ -9,7 +9,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { User } from '../../../entities/user.ts';
 import type { Caller } from '../../activity/caller.ts';
-import type { Activity } from '../../activity/index.ts';
+import { type Activity, TOLD_LOGIN } from '../../activity/index.ts';
 import type { DetailsOf, EventKind } from '../../activity/kinds.ts';
 import { ServiceError } from '../../errors.ts';
 import { isToken, newToken } from '../../lib/random-token.ts';
@@ -27,10 +27,10 @@ const MAX_USERS = 10;
  */
 const REPORTED_MS = 24 * 60 * 60_000;
 /**
- * The maximum of mails about logins by one method: a thief with the password cannot cause more rows or mails. Each of
- * these mails has a link that ends all sessions and removes the method.
+ * The maximum of mails about logins by one method, and by all of them. Each of these mails has a link that ends all sessions
+ * and removes the method. An event that forgets all devices resets the first: a thief repeats it up to the second.
  */
-const REPORTS = { max: 10, withinMs: 60 * 60_000 };
+const REPORTS = { max: 10, most: 50, withinMs: 60 * 60_000 };
 /** A login is compared with this many of the newest reports. */
 const MAX_COMPARED = 100;
 /** Marks are issued in generations of this size. The last two are valid, so at most 100 devices are known. */
@@ -83,7 +83,7 @@ const detailsOf = ({ method, secondFactor, session }: NewLogin) => ({
 });
 
 /** `isNews`: a mail about the login is queued. Call `outbox.wake` after the commit. */
-export interface RecordedLogin {
+interface RecordedLogin {
   deviceCookie: string;
   isNews: boolean;
 }
@@ -143,9 +143,9 @@ export const createKnownDevices = ({ database, activity, secrets, outbox }: Part
     tables: AllTables,
     userId: string,
     from: number,
-    { since = ['not-me'], most }: { since?: readonly EventKind[]; most?: number } = {},
+    { since = ['not-me'], ...part }: { since?: readonly EventKind[]; most?: number; order?: 'asc' | 'desc' } = {},
   ): Promise<ReportedLogin[]> => {
-    const events = await activity.toldLogins(tables, userId, { from, since, most });
+    const events = await activity.toldLogins(tables, userId, { from, since, ...part });
     return events.map(({ createdAt, address, device, details }) => ({
       at: createdAt,
       // An event of a login has it.
@@ -172,6 +172,7 @@ export const createKnownDevices = ({ database, activity, secrets, outbox }: Part
     });
     const ofMethod = lately.filter(({ method, at }) => method === login.method && at > login.at - REPORTS.withinMs);
     if (ofMethod.length >= REPORTS.max || lately.some((other) => isAlike(other, login))) return false;
+    if (await activity.hasMost(tables, user.id, TOLD_LOGIN, REPORTS)) return false;
     const { id: userId, email } = user;
     const details = { ...detailsOf(login), device: 'new' } as const;
     await activity.record(tables, userId, { kind: 'logged-in', details }, request);
@@ -183,8 +184,8 @@ export const createKnownDevices = ({ database, activity, secrets, outbox }: Part
 
   return {
     /**
-     * The logins since `from` that were reported by mail and not disowned, latest first. `from` in milliseconds since
-     * 1970, by process clocks.
+     * The logins since `from` that were reported by mail and not disowned, by default latest first. `from` in milliseconds
+     * since 1970, by process clocks.
      */
     reportedLogins,
 

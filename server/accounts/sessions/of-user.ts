@@ -16,11 +16,11 @@ async function deleteNewest(tables: AllTables, userId: string, but?: string): Pr
     .selectFrom('sessions')
     .select('id')
     .where('user_id', '=', userId)
-    .$if(but !== undefined, (sessions) => sessions.where('id', '<>', but as string))
     .orderBy('id', 'desc')
-    .limit(MAX_SESSIONS)
+    .limit(MAX_SESSIONS + 1)
     .execute();
-  const ids = rows.map(({ id }) => id);
+  // With `id <> ?` in the statement MySQL reads all sessions of the user.
+  const ids = rows.map(({ id }) => id).filter((id) => id !== but);
   if (ids.length > 0) await tables.deleteFrom('sessions').where('id', 'in', ids).execute();
 }
 

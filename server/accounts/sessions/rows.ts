@@ -174,7 +174,7 @@ export const createSessionRows = (
         return { recorded, ended: looksForOldest(session.id) ? await endOldestSessions(tables, user) : [] };
       };
       const credentialId = identityId ?? passkeyId;
-      if (credentialId === undefined) return database.change(insert);
+      if (credentialId === undefined) return database.change(insert, user.id);
       // Removing a credential ends its sessions. While it is locked, no session can be added concurrently.
       return database.transaction(async (em, tables) => {
         const credential = { id: credentialId, userId: user.id };
@@ -183,7 +183,7 @@ export const createSessionRows = (
           lockMode: LockMode.PESSIMISTIC_WRITE,
         });
         return found ? insert(tables) : undefined;
-      }, credentialId);
+      }, user.id);
     },
 
     /**

@@ -4,8 +4,8 @@
  * Opening a session ends the one of the request and issues a new token: a token planted by an attacker never becomes
  * the user's (session fixation, OWASP ASVS 7.2.4).
  * Rotation gives a session a new token and id while a change raises the user's epoch and so ends all others. Before the
- * commit the new token has no row and is invalid; after it the former one is, whatever the store does. If the process
- * ends in between, the user logs in again.
+ * commit the new token has no row and is invalid; after it the old token is invalid, whatever the store contains. If
+ * the process ends in between, the user logs in again.
  */
 import { v7 as uuidv7 } from 'uuid';
 import { z } from 'zod';
@@ -26,7 +26,7 @@ import type { SessionRows, StoredCredential } from './rows.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** interface.md section 8. Sliding: use in the second half of its life renews the session. */
-export const SESSION_LIFE_MS = 7 * DAY_MS;
+const SESSION_LIFE_MS = 7 * DAY_MS;
 /** A session ends this long after its login, however often it is used. */
 const SESSION_CAP_MS = 30 * DAY_MS;
 /** A session in which an administrator acts for a user is never renewed. */
@@ -49,17 +49,17 @@ const storedSession = z.object({
   expiresAt: z.number(),
   /** The administrator who acts for the user, and the session that began it: this one ends with it. */
   actor: z.object({ id: z.string(), epoch: z.number(), sessionId: z.string(), tokenHash: z.string() }).exactOptional(),
-  /** Whether the password of the login is a breached one. Not in the database: it would lead a thief to the account. */
+  /** The login's password is breached. Not in the database: a leak would show which accounts have such passwords. */
   hasBreachedPassword: z.boolean().optional(),
 });
 type StoredSession = z.infer<typeof storedSession>;
 type Actor = NonNullable<StoredSession['actor']>;
 
 /**
- * The stored epoch of a session with an actor, and back. The previous release does not know actors: to it the session
- * has ended, so that it neither serves nor renews it.
+ * The stored epoch of a session with an actor, and back. The previous release does not know actors: it reads the
+ * session as ended, so that it neither serves nor renews it.
  */
-const unknownToFormer = (epoch: number): number => -1 - epoch;
+const hiddenFromPreviousRelease = (epoch: number): number => -1 - epoch;
 
 /** A valid session. `fresh`: its cookie must be set again. Times in milliseconds since 1970. */
 export interface Session {
@@ -142,7 +142,7 @@ export function createSessionStore({ store, users, rows, devices, outbox, allows
     return ended;
   };
 
-  /** Ends a session by its token; needs the store. Deleting the row is enough to end it, even if the key stays. */
+  /** Ends a session by its token; rejects if the store is unavailable. A deleted row ends it, even if the key stays. */
   const end = async (token: string, caller: Caller): Promise<void> => {
     const session = await read(token);
     if (session === null) return;
@@ -196,7 +196,7 @@ export function createSessionStore({ store, users, rows, devices, outbox, allows
       if (formerToken !== undefined) await end(formerToken, request);
       const [id, token, createdAt] = [uuidv7(), newToken(), Date.now()];
       const expiresAt = createdAt + SESSION_LIFE_MS;
-      // The row last: a crash before it leaves only a key that is valid for nothing.
+      // The row last: a crash before it leaves only a key that opens nothing.
       await save(
         token,
         {
@@ -234,7 +234,7 @@ export function createSessionStore({ store, users, rows, devices, outbox, allows
       const user: (Account & { isUseDue?: number }) | undefined = await (id === undefined
         ? users.find(session.userId)
         : rows.find({ id, tokenHash: hashOf(token) }));
-      if (user?.sessionEpoch !== (actor ? unknownToFormer(session.epoch) : session.epoch)) return null;
+      if (user?.sessionEpoch !== (actor ? hiddenFromPreviousRelease(session.epoch) : session.epoch)) return null;
       if (actor && !(await isActing(actor))) return null;
       const marks = { ...(actor && { actor: { id: actor.id } }), ...(hasBreachedPassword && { hasBreachedPassword }) };
 
@@ -248,9 +248,8 @@ export function createSessionStore({ store, users, rows, devices, outbox, allows
     },
 
     /**
-     * Opens a session in which an administrator acts for the user, in the transaction of `tables`. It is no login of the
-     * user: no device becomes known, no credential counts as given, and it shows nothing of the administrator. The
-     * administrator's own session lasts as long; its token is for `retire`.
+     * Opens an impersonation session in the transaction of `tables`. No device becomes known; no credential counts as
+     * given. Shortens the administrator's `own` session to the same life; call `retire` with its token after commit.
      */
     async impersonate(
       tables: AllTables,
@@ -261,13 +260,15 @@ export function createSessionStore({ store, users, rows, devices, outbox, allows
       const expiresAt = createdAt + IMPERSONATION_LIFE_MS;
       const { id: actorId, sessionEpoch: epoch } = own.user;
       const actor = { id: actorId, epoch, sessionId: own.id, tokenHash: hashOf(own.token) };
-      const session = { id, userId: user.id, epoch: unknownToFormer(user.sessionEpoch), createdAt, expiresAt, actor };
+      const hiddenEpoch = hiddenFromPreviousRelease(user.sessionEpoch);
+      const session = { id, userId: user.id, epoch: hiddenEpoch, createdAt, expiresAt, actor };
       await save(token, session, false);
       await rows.shorten(tables, own.id, IMPERSONATION_LIFE_MS);
       await rows.insertRow(tables, user, {
         id,
         tokenHash: hashOf(token),
         method: IMPERSONATION,
+        // The user's list shows nothing of the administrator.
         address: '',
         device: '',
         ageMs: createdAt,
@@ -276,11 +277,11 @@ export function createSessionStore({ store, users, rows, devices, outbox, allows
       return { id, token, expiresAt };
     },
 
-    /** Makes the token of a session useless, and keeps the row for the session that it began. */
+    /** Voids the token but keeps its row, which the impersonation session needs. */
     retire: (token: string): Promise<unknown> => store.delete(keyOf(token)).catch(ignored('forget_sessions')),
 
     /**
-     * Deletes the sessions of a user who is being removed: keys first, because rows lead to them. Idempotent. Rejects
+     * Deletes the sessions of a user who is being removed: keys first, because only rows name them. Idempotent. Rejects
      * if the store is unavailable.
      */
     async forgetAll(userId: string): Promise<void> {
@@ -328,8 +329,8 @@ export function createSessionStore({ store, users, rows, devices, outbox, allows
     endingAll,
 
     /**
-     * Ends all sessions of the user, immediately on every instance, and forgets every device except the caller's. Resolves
-     * to its cookie if it was known; undefined for an unknown user.
+     * Ends all sessions of the user, immediately on every instance, and forgets every device except the caller's.
+     * Resolves to its cookie if it was known; undefined for an unknown user.
      */
     async endAll(
       userId: string,

@@ -140,6 +140,12 @@ export const createCustomFields = (fields: readonly ProfileField[] = []) => {
 
     uniqueIn,
 
+    /** Whether a change has unique values other than the user's own: a refusal tells that another account has one. */
+    asksForOthers: (user: FieldsOwner, change: FieldValues): boolean => {
+      const own: FieldValues = storedFields(user.fields);
+      return uniqueIn(change).some(({ field }) => change[field] !== own[field]);
+    },
+
     /** For a new user, in the transaction that inserts the row. FIELD_TAKEN. */
     reserve,
 
@@ -162,7 +168,7 @@ export const createCustomFields = (fields: readonly ProfileField[] = []) => {
 
 export type CustomFields = ReturnType<typeof createCustomFields>;
 
-/** Frees the unique values of a user whose profile `claim` clears. */
+/** Frees the unique values of a user. Call before the profile is cleared. */
 export async function releaseFields(tables: AllTables, { id, fields }: FieldsOwner): Promise<void> {
   if (fields) await tables.deleteFrom('unique_values').where('user_id', '=', id).execute();
 }

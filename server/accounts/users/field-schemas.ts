@@ -120,6 +120,5 @@ export const jsonSchemaOf = ({ type, maxLength, min, max, choices, labels }: Pro
     ...(max !== undefined && { maximum: max }),
     ...(isOfList && { enum: [...choices, null] }),
     ...(type === 'date' && { format: 'date' }),
-    ...(type === 'url' && { format: 'uri' }),
   };
 };

@@ -9,9 +9,10 @@ import { createUserSearch } from './search.ts';
 import { createViews } from './shown.ts';
 import { type AvatarChanged, createUserStore } from './users.ts';
 
+export { claimUser } from './claim.ts';
 export type { Consents, ListedConsent } from './consents.ts';
-export { type CustomFields, createCustomFields, releaseFields, storedFields, toStoredFields } from './custom-fields.ts';
-export { replaceNameWords, storeNameWords } from './name-words.ts';
+export { type CustomFields, createCustomFields, storedFields, toStoredFields } from './custom-fields.ts';
+export { storeNameWords } from './name-words.ts';
 export type { RegistrationPolicy } from './registration-policy.ts';
 export { createSearch, isSearchable, isSearchCursor } from './search.ts';
 export { toListed } from './shown.ts';
@@ -27,7 +28,7 @@ export {
   nameFromAddress,
   normalizeEmail,
 } from './text-rules.ts';
-export { atMost, rule, text, webAddress } from './text-schemas.ts';
+export { atMost, rule, shortText, text, webAddress } from './text-schemas.ts';
 export {
   type Account,
   type AccountRow,

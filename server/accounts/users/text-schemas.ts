@@ -26,6 +26,9 @@ export const text = (max: number, isClean: (text: string) => boolean) =>
     .reduce((schema, check) => schema.refine(...check), z.string().trim())
     .meta({ maxLength: max });
 
+/** A text of at most `max` code units: other rules never read a longer one. */
+export const shortText = (max: number) => z.string().max(max, { abort: true });
+
 export const isUnsetOr =
   (passes: (value: string) => boolean) =>
   (value: string): boolean =>

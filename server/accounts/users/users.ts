@@ -51,7 +51,7 @@ type AccountField = (typeof accountFields)[number];
 
 /** A user's data outside the entity, without the password. `createdAt` in milliseconds since 1970. */
 export type Account = { readonly [Field in AccountField]: Exclude<User[Field], undefined> } & {
-  /** The JSON of the operator's own fields, in reads whose result may be shown; absent without configured ones. */
+  /** The JSON of the operator's own fields, in reads for output; absent without configured ones. */
   readonly fields?: string | null | undefined;
 };
 
@@ -107,13 +107,13 @@ export const existing = (tables: ReadTables) => tables.selectFrom('users').where
 export type DeleteUser = (em: EntityManager, tables: AllTables, user: LockedUser) => Promise<void>;
 
 /**
- * Called in the transaction that changes a profile's avatar. Resolves to the `avatarVariants` of the new one. An error
- * rolls the change back.
+ * Called in the transaction that changes a profile's avatar. Resolves to what the profile stores of the new one. An
+ * error rolls the change back.
  */
 export type AvatarChanged = (
   tables: AllTables,
   change: { userId: string; former: string | null; next: string | null },
-) => Promise<string | null>;
+) => Promise<Pick<User, 'avatar' | 'avatarVariants'>>;
 
 interface ProfileUpdate extends ProfileChange {
   /** The language of pages and mails; null: the browser's. */
@@ -143,7 +143,7 @@ interface Parts {
 export const createUserStore = ({
   database,
   activity,
-  avatarChanged = async () => null,
+  avatarChanged = async (_tables, { next: avatar }) => ({ avatar, avatarVariants: null }),
   customFields = createCustomFields(),
 }: Parts) => {
   const rowsByIds = prepared<AccountRow>();
@@ -302,12 +302,12 @@ export const createUserStore = ({
         if (user?.sessionEpoch !== sessionEpoch) throw new ServiceError('UNAUTHENTICATED');
         const former = user.profile;
         const next = changedProfile(former, change);
-        const fields: string[] = fieldsOf(next).filter((field) => next[field] !== former[field]);
+        const fields: string[] = changedIn(next, former);
         user.changeProfile(change);
         if (next.name !== former.name) await replaceNameWords(tables, { id, name: next.name });
         if (next.avatar !== former.avatar) {
           const change = { userId: id, former: former.avatar, next: next.avatar };
-          user.avatarVariants = await avatarChanged(tables, change);
+          Object.assign(user, await avatarChanged(tables, change));
         }
         if (language !== undefined && language !== user.language) {
           user.language = language;
@@ -333,4 +333,6 @@ export const createUserStore = ({
 
 export type UserStore = ReturnType<typeof createUserStore>;
 
-const fieldsOf = (profile: ProfileFields) => Object.keys(profile) as (keyof ProfileFields)[];
+/** The names of the fields that differ. */
+export const changedIn = (next: ProfileFields, former: ProfileFields) =>
+  (Object.keys(next) as (keyof ProfileFields)[]).filter((field) => next[field] !== former[field]);

@@ -1,7 +1,8 @@
 import { Kysely, sql } from 'kysely';
 import { sslModeOf } from '../../config/values.ts';
 import { describeFailure } from '../../parts/database/failure.ts';
-import { CONNECTIONS, mysqlDialect } from '../../parts/database/mysql-dialect.ts';
+import { mysqlDialect } from '../../parts/database/mysql-dialect.ts';
+import { CONNECTIONS } from '../../parts/database/row-queue.ts';
 import type { Tables } from '../../parts/database/tables.ts';
 import { isLoopback } from '../../shared/loopback.ts';
 import { sentenceOf } from '../../telemetry/log.ts';

@@ -134,10 +134,14 @@ const unreachableHere =
 async function closedFinding(prefix: string, objects: ObjectStorage): Promise<Finding> {
   const files = prefix === prefixes.private ? 'private files' : 'files that wait for the scanner';
   try {
-    const open = (await strangersAt(prefix, objects)).some((status) => status < 400);
-    return open
+    const status = await strangersAt(prefix, objects);
+    if (status === undefined) return ok(`strangers cannot read ${files}`);
+    return status < 400
       ? problem(`strangers can read ${files}`, `no policy may let everyone read ${prefix}*: ${SET_UP} takes it away`)
-      : ok(`strangers cannot read ${files}`);
+      : warning(
+          `it is unknown whether strangers can read ${files}: one was answered with ${status}`,
+          'try again; the storage must answer strangers with 403',
+        );
   } catch {
     return warning(
       `${files} cannot be stored`,

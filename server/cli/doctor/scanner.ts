@@ -20,7 +20,8 @@ export const checkScanner: Check = async function* (config) {
     yield await testFileFinding(scanner);
     yield await sizeFinding(scanner, config);
   } catch (error) {
-    const held = config.scan?.allowsWhenDown ? 'files are given out unscanned' : 'files wait';
+    const held =
+      config.scan?.allowsWhenDown && (await scanner.isAway()) ? 'files are given out unscanned' : 'files wait';
     yield problem(
       `${sentenceOf(error)}, and ${held}`,
       'start it; SCAN_URL must name it: clamd://host:3310 needs TCPSocket and TCPAddr in clamd.conf',

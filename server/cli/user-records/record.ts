@@ -70,7 +70,8 @@ export type ParsedRecord = { user: ImportedUser; note?: string } | { problem: st
 interface Rules {
   /** The configured providers. */
   identityProviders: Providers;
-  acceptsAvatar(address: string): boolean;
+  /** The avatar to store, null to omit it. */
+  avatarAt(address: string): string | null;
   customFields: Pick<CustomFields, 'changeSchema'>;
 }
 
@@ -78,7 +79,7 @@ type Providers = ReadonlyMap<ProviderName, Pick<IdentityProviderClient, 'kind' |
 
 /** Reads lines. An avatar, or a field of the operator's own, that is not accepted is ignored. Problems never quote a value. */
 export const createRecordReader =
-  ({ identityProviders, acceptsAvatar, customFields }: Rules) =>
+  ({ identityProviders, avatarAt, customFields }: Rules) =>
   (text: string): ParsedRecord => {
     const ownFields = customFields.changeSchema('administrators');
     const parsed = record.safeParse(parsedJson(text));
@@ -106,8 +107,8 @@ export const createRecordReader =
       }
       identities.push({ ...found, email: one.email ?? null, proven });
     }
-    const isAccepted = !profile.avatar || acceptsAvatar(profile.avatar);
-    const notes = [...(isAccepted ? [] : ['avatar omitted: AVATARS=own']), ...fieldsRead.notes];
+    const avatar = profile.avatar && avatarAt(profile.avatar);
+    const notes = [...(profile.avatar && !avatar ? ['avatar omitted: AVATARS=own'] : []), ...fieldsRead.notes];
     return {
       ...(notes.length > 0 && { note: notes.join('; ') }),
       user: {
@@ -115,7 +116,7 @@ export const createRecordReader =
         profile: {
           ...profile,
           name: profile.name ?? nameFromAddress(email),
-          ...(!isAccepted && { avatar: null }),
+          avatar,
         },
         fields: fieldsRead.fields,
         emailVerified,

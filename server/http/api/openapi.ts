@@ -70,12 +70,13 @@ const bothErrorBody = z.object({ ...errorBody.shape, ...plainErrorBody.shape }).
 
 /**
  * The errors shared by kind of call: all calls (400 for a malformed Host or query), calls with a body, calls that
- * change something, calls with a session, calls with a service token.
+ * change something, calls with a session, those that do not name its user, calls with a service token.
  */
 const common: ErrorCode[] = ['VALIDATION_FAILED', 'INTERNAL', 'SERVICE_UNAVAILABLE'];
 const withBody: ErrorCode[] = ['REQUEST_TIMEOUT', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'];
 const changing: ErrorCode[] = ['ORIGIN_MISMATCH'];
 const withSession: ErrorCode[] = ['UNAUTHENTICATED', 'INSUFFICIENT_SCOPE'];
+const forUser: ErrorCode[] = ['OTHER_USER'];
 const withServiceToken: ErrorCode[] = ['UNAUTHENTICATED'];
 
 type Responses = Record<string, Record<string, unknown>>;
@@ -157,7 +158,7 @@ const withValues = (parameter: Parameter, values: readonly string[]): Parameter 
 
 function responsesOf(openapi: NonNullable<Meta['openapi']>, operation: Operation): Responses {
   const headers = {
-    ...(openapi.setsCookie && { 'Set-Cookie': cookie }),
+    ...(maySetCookie(openapi) && { 'Set-Cookie': cookie }),
     ...(openapi.attachment && { 'Content-Disposition': disposition }),
   };
   const success = { ...operation.responses['200'], ...(Object.keys(headers).length > 0 && { headers }) };
@@ -166,11 +167,12 @@ function responsesOf(openapi: NonNullable<Meta['openapi']>, operation: Operation
     ...(operation.requestBody ? withBody : []),
     ...(openapi.method === 'GET' ? [] : changing),
     ...(openapi.protect ? withSession : []),
+    ...(openapi.protect && !openapi.namesUser ? forUser : []),
     ...(openapi.serviceToken ? withServiceToken : []),
     ...common,
   ]);
   return {
-    ...(openapi.redirect ? { 302: redirectResponse(openapi) } : { [openapi.status ?? 200]: success }),
+    ...(openapi.redirect ? redirectResponses(openapi) : { [openapi.status ?? 200]: success }),
     ...Object.fromEntries(errorResponses(codes, openapi.errorField)),
     ...(openapi.failureStatus && {
       [openapi.failureStatus]: { ...success, description: 'The service is not healthy' },
@@ -184,20 +186,31 @@ const errorResponses = (codes: Iterable<ErrorCode>, errorField?: 'only' | 'besid
       [status, errorResponse(group, errorField === 'only' && status !== 400 ? 'beside' : errorField)] as const,
   );
 
+/** Every operation that takes a session renews it in the second half of its life. */
+const maySetCookie = ({ setsCookie, protect, isPublicRead }: NonNullable<Meta['openapi']>) =>
+  setsCookie || protect || isPublicRead;
 const cookie = {
-  description: 'The session cookie `auth_session`; with Max-Age=0 it is cleared',
+  description:
+    'The session cookie `auth_session`: of a new session, or of one that is renewed; with Max-Age=0 it is cleared',
   schema: { type: 'string' },
 };
 const disposition = { description: '`attachment`, with the name of a file', schema: { type: 'string' } };
 const retryAfter = { description: 'Seconds to wait before a retry', schema: { type: 'integer' } };
 
-const redirectResponse = ({ redirect, setsCookie }: NonNullable<Meta['openapi']>) => ({
-  description: redirect,
-  headers: {
-    Location: { description: 'The target of the redirect', schema: { type: 'string' } },
-    ...(setsCookie && { 'Set-Cookie': cookie }),
-  },
-});
+const redirectResponses = (openapi: NonNullable<Meta['openapi']>): Responses => {
+  const headers = { ...(maySetCookie(openapi) && { 'Set-Cookie': cookie }) };
+  return {
+    200: {
+      description: 'A page that redirects, for a browser on its way to a front end on another origin',
+      headers,
+      content: { 'text/html': { schema: { type: 'string' } } },
+    },
+    302: {
+      description: openapi.redirect,
+      headers: { Location: { description: 'The target of the redirect', schema: { type: 'string' } }, ...headers },
+    },
+  };
+};
 
 const errorResponse = (codes: ErrorCode[], errorField?: 'only' | 'beside') => {
   const isPlain = errorField && !codes.some((code) => withoutAccess.has(code));

@@ -8,7 +8,7 @@ type PublicUsers = Config['publicUsers'];
 export function asPublicUsers(openapi: OpenApi, publicUsers: PublicUsers): OpenApi {
   if (!openapi.isPublicRead) return openapi;
   if (publicUsers === 'session') return { ...openapi, protect: true };
-  return publicUsers === 'off' ? { ...openapi, errors: [...openapi.errors, 'NOT_FOUND'] } : openapi;
+  return publicUsers === 'off' ? { ...openapi, errors: [...openapi.errors, 'NOT_FOUND', 'OTHER_USER'] } : openapi;
 }
 
 /**

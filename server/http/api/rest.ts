@@ -103,7 +103,7 @@ const routesWith = (lists: ParameterLists): Map<string, Route> =>
 
 const locationIn = (output: unknown): string => (output as { location: string }).location;
 
-/** Redirects a refusal that has a page to show it. */
+/** The redirect of a refusal that a page shows; rethrows others. */
 function redirectFor(error: unknown): { location: string } {
   const { location } = error instanceof TRPCError ? serviceErrorOf(error) : {};
   if (location === undefined) throw error;
@@ -118,8 +118,8 @@ function send(ctx: Context, output: object, name: string): void {
 }
 
 /**
- * Finds the exact path, or the path with one or two segments taken for parameters. Fixed values are compared undecoded:
- * each has one URL only.
+ * Finds the exact path, or a path with one or two parameters. Fixed values are compared before decoding, so each has
+ * one URL.
  */
 function find(routes: Map<string, Route>, method: string, path: string): Match | undefined {
   const exact = routes.get(keyOf(method, path));

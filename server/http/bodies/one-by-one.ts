@@ -1,6 +1,6 @@
 /*
- * Node begins all pipelined requests that have arrived, 1200 in a segment of 64 kB, and buffers the responses of a
- * client that reads no response. Requests are therefore handled one by one here.
+ * Node starts every pipelined request as it arrives (1,200 fit into 64 kB) and buffers responses that the client does
+ * not read. Requests are therefore handled one by one here.
  */
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
@@ -15,7 +15,7 @@ interface Turn {
 
 /**
  * Handles pipelined requests of a connection (RFC 9112 section 9.3.2) in order: each begins after the response to the
- * one before. A request with a body broken before its turn does not begin.
+ * one before. A request that broke before its turn is not handled.
  */
 export function oneByOne(handle: RequestListener) {
   const last = new WeakMap<Socket, Turn>();

@@ -29,6 +29,7 @@ export function sessionCookies(ctx: Context, config: CookieConfig & Pick<Config,
     setSession({ token, expiresAt }: { token: string; expiresAt: number }) {
       write(token, Math.round((expiresAt - Date.now()) / 1000));
     },
+    forgetSession: () => writeCookie(ctx, NAME),
     clearSession: () => write('', 0),
   };
 }

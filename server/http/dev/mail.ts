@@ -3,7 +3,7 @@ import { normalizeEmail } from '../../accounts/users/index.ts';
 import type { Config } from '../../config/index.ts';
 import { ServiceError } from '../../errors.ts';
 import { escapeHtml } from '../../lib/escape-html.ts';
-import { type KeptMail, readMailbox } from '../../parts/mail/mailbox.ts';
+import { type KeptMail, readMail, readMailbox } from '../../parts/mail/mailbox.ts';
 import { devPage } from './page.ts';
 
 const SHOWN = 200;
@@ -29,7 +29,7 @@ export function devMail({ dataDir }: Pick<Config, 'dataDir'>): Router {
     })
     .get('/dev/mail/:id', async (ctx) => {
       ctx.state['route'] = '/dev/mail/{id}';
-      const mail = (await mailsTo(undefined)).find(({ id }) => id === ctx.params['id']);
+      const mail = await readMail(dataDir, ctx.params['id'] ?? '');
       if (!mail) throw new ServiceError('NOT_FOUND', { message: 'Mail not found' });
       ctx.type = 'html';
       ctx.body = devPage(mail.subject, show(mail));

@@ -3,12 +3,14 @@ import type { Config } from '../../config/index.ts';
 import { ServiceError } from '../../errors.ts';
 import { newToken } from '../../lib/random-token.ts';
 import type { Limits } from '../../limits/index.ts';
-import { endpointOf, isStart, type OAuth, RESUME_COOKIE, resumedIn, routes } from '../../oauth/index.ts';
+import { endpointOf, type OAuth, RESUME_COOKIE, resumedIn, routes, startLimitOf } from '../../oauth/index.ts';
+import type { Log } from '../../telemetry/log.ts';
 import { receiveBody } from '../bodies/body.ts';
 import { formParameters } from '../bodies/form-parameters.ts';
 import { clientAddress } from '../client-address.ts';
 import { browserCookie, readBrowserCookie } from '../cookies/browser.ts';
-import { isAskedOnOurPages, loadOf } from '../security.ts';
+import { reportFailure } from '../failures.ts';
+import { isAskedOnOurPages, isPage } from '../security.ts';
 import { toLogoutPage } from './logout.ts';
 import { beAt } from './own-issuer.ts';
 
@@ -18,7 +20,7 @@ import { beAt } from './own-issuer.ts';
  */
 export function oauth(
   config: Config,
-  { oauth, limits }: { oauth: OAuth; limits: Pick<Limits, 'enforce'> },
+  { oauth, limits, log }: { oauth: OAuth; limits: Pick<Limits, 'enforce'>; log: Log },
 ): Middleware {
   return async (ctx, next) => {
     const endpoint = endpointOf(ctx.path);
@@ -27,21 +29,27 @@ export function oauth(
     ctx.state['route'] = endpoint;
     if (endpoint === routes.end_session) return ['GET', 'POST'].includes(ctx.method) ? toLogoutPage(ctx) : next();
     if (ctx.method === 'POST' && endpoint === routes.authorization) return repeatAsGet(ctx);
+    if (ctx.method === 'HEAD' && ctx.path.startsWith(routes.authorization)) {
+      ctx.status = 204;
+      return;
+    }
     const address = clientAddress(req.socket.remoteAddress, ctx.get('X-Forwarded-For'), config.trustedProxies);
-    // Frames are allowed: applications renew a login silently in them. Each start counts for the visitor's address.
-    if (endpoint === routes.authorization && loadOf(ctx) === 'part' && !isAskedOnOurPages(ctx, config))
+    // Each start counts for the address of a visitor, who does not see what a page of another site loads in a frame.
+    if (endpoint === routes.authorization && !isPage(ctx) && !isAskedOnOurPages(ctx, config))
       throw new ServiceError('ORIGIN_MISMATCH');
-    if (isStart(ctx.path)) await limits.enforce('authorizationStart', address);
+    const limit = startLimitOf(ctx.method, ctx.path);
+    if (limit) await limits.enforce(limit, address);
 
     const known = readBrowserCookie(ctx.get('Cookie'), config);
     const browser = known ?? newToken();
-    if (ctx.method === 'GET' && isStart(ctx.path)) browserCookie(ctx, config).setBrowser(browser);
+    if (limit === 'authorizationStart') browserCookie(ctx, config).setBrowser(browser);
     const resumed = resumedIn(ctx.path);
     const isBound = resumed !== undefined && known !== undefined && (await oauth.isBegunBy(resumed, known));
     req.headers.cookie = isBound ? `${RESUME_COOKIE}=${resumed}` : '';
     beAt(config.appUrl, req);
     ctx.respond = false;
-    await receiveBody(req, () => oauth.handle(req, res, { browser, clientAddress: address })).catch(
+    const report = (failure: ServiceError) => reportFailure(ctx, failure, log);
+    await receiveBody(req, () => oauth.handle(req, res, { browser, clientAddress: address, report })).catch(
       (error: unknown) => {
         ctx.respond = true;
         throw error;

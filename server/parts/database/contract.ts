@@ -1,6 +1,7 @@
 /*
  * `row` names the row that a change waits for, such as a user's id; all changes of that row use the same name. At most
- * two of them wait in the database at a time, the others in memory. A change that rejects with SERVICE_UNAVAILABLE has
+ * two of them wait in the database at a time, the others in memory. Changes without a name share half of the
+ * connections: name the row if one caller can send many. A change that rejects with SERVICE_UNAVAILABLE has
  * changed nothing, unless the connection broke or the deadline passed during the commit.
  */
 

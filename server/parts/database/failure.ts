@@ -1,4 +1,4 @@
-import { isConflict, isMisdirected, isOutage, isRefusal } from '../sql-errors.ts';
+import { isConflict, isDamaged, isMisdirected, isOutage, isRefusal } from '../sql-errors.ts';
 
 /** Why the database is unusable and what an operator can do; undefined for an error that an operator cannot resolve. */
 export function describeFailure(error: unknown): string | undefined {
@@ -19,7 +19,7 @@ export function describeFailure(error: unknown): string | undefined {
   if (isConflict(error)) {
     return `the tables are locked (${reason}), waiting for them: a dump or an open transaction blocks the migration`;
   }
-  if (!isOutage(error)) return undefined;
+  if (!isOutage(error) && !isDamaged(error)) return undefined;
   if (errcode !== undefined)
     return `the database cannot be used (${reason}), waiting for it: check database.sqlite in DATA_DIR`;
   return `the database does not answer (${reason}), waiting for it: check DATABASE_URL`;

@@ -6,6 +6,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type QueryExecutorProvider, type RawBuilder, sql } from 'kysely';
 import { v7 as uuid } from 'uuid';
+import { ignored } from '../../telemetry/background.ts';
 import { retryingConflicts } from '../deadline.ts';
 
 const TABLE = sql.table('migration_lock');
@@ -53,16 +54,14 @@ export async function takeMigrationLock(
       throw new Error('another instance has taken over the migration');
     }
   };
-  // The next renewal before a migration reports a failure.
-  const timer = setInterval(() => renew().catch(() => undefined), RENEW_EVERY_MS);
+  const timer = setInterval(() => renew().catch(ignored('renew_migration_lease')), RENEW_EVERY_MS);
 
   return {
     renew,
-    /** If it fails, the lease ends by itself. */
     async release() {
       clearInterval(timer);
       const end = sql`update ${TABLE} set ends_at = 0 where id = 1 and owner = ${owner}`;
-      await run(end, AbortSignal.timeout(LEASE_MS)).catch(() => undefined);
+      await run(end, AbortSignal.timeout(LEASE_MS)).catch(ignored('release_migration_lease'));
     },
   };
 }

@@ -6,9 +6,7 @@ import type { Log } from '../../telemetry/log.ts';
 import { isRefusal } from '../sql-errors.ts';
 import { type MysqlServer, openServer } from './mysql-connections.ts';
 import type { ConnectionUse } from './mysql-session.ts';
-
-/** The maximum number of connections from a process to one server. */
-export const CONNECTIONS = 10;
+import { CONNECTIONS } from './row-queue.ts';
 
 interface DialectOptions extends Omit<ConnectionUse, 'writes'> {
   log?: Log | undefined;

@@ -12,7 +12,7 @@ const PROBE_EVERY_MS = 3000;
 
 type Read<T> = (tables: ReadTables) => Promise<T>;
 
-export interface Replicas {
+interface Replicas {
   /** Queries the replicas in turn; falls back to `primary` if the replica fails or none is usable. */
   query<T>(read: Read<T>, primary: () => Promise<T>): Promise<T>;
   close(): Promise<void>;
@@ -91,7 +91,6 @@ function createReplica(
       }
     },
 
-    // A connection that breaks while closing is closed.
     // A connection that breaks while closing is closed.
     close: () => tables.destroy().catch(() => undefined),
   };

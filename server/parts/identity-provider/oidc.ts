@@ -49,8 +49,7 @@ export function oidcProvider(client: IdentityProviderClient): OpenedProvider {
 }
 
 /**
- * Google verifies an address that it does not host only once, when the Google account is created. The address may have
- * another owner since.
+ * Google verifies an address hosted elsewhere only once, when the Google account is created; its owner may differ now.
  * https://developers.google.com/identity/gsi/web/guides/verify-google-id-token
  */
 export const isHostedBy = (

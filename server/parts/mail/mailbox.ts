@@ -48,3 +48,13 @@ export async function readMailbox(dataDir: string, { to, limit }: { to?: string 
   }
   return mails;
 }
+
+/** The stored mail of an id. */
+export async function readMail(dataDir: string, id: string): Promise<KeptMail | undefined> {
+  const name = `${id}.json`;
+  const names = await readdir(folder(dataDir)).catch((): string[] => []);
+  // Only the name of a file in the folder: an id may be any text.
+  return names.includes(name)
+    ? (JSON.parse(await readFile(join(folder(dataDir), name), 'utf8')) as KeptMail)
+    : undefined;
+}

@@ -16,7 +16,7 @@ export interface GetAddress {
 }
 
 /** A file that is sent in parts. `id` is the answer of `startParts`. */
-export interface PartedFile {
+interface PartedFile {
   key: string;
   id: string;
 }

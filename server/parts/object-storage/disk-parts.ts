@@ -66,8 +66,8 @@ export function diskParts({ root, unfinished, addresses }: Options) {
     ...storage,
 
     /**
-     * The draft reserves the part: only one of several concurrent requests is received. A part that is complete stays as it
-     * is: a sender repeats it whose answer was lost.
+     * The draft reserves the part: only one of several concurrent requests is received. A complete part stays as it is:
+     * a sender that got no response repeats it.
      */
     async receive(file: IncomingFile): Promise<void> {
       const { key, part, start, size } = addresses.verifyPart(file);

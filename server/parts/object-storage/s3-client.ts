@@ -18,12 +18,15 @@ const PATIENT_MS = 15 * 60_000;
 /** For a reader that takes a second for each megabyte of such a file. */
 const READER_MS = 2 * 60 * 60_000;
 const CONNECTIONS = 50;
-/** For each longer time limit: a long exchange never holds the connection of a short one. */
-const FEW_CONNECTIONS = 8;
+/**
+ * For each longer time limit: a long exchange never holds the connection of a short one. Enough to publish two images with
+ * all their variants at once.
+ */
+const FEW_CONNECTIONS = 20;
 const IDLE_CONNECTION_MS = 3000;
 
 /** The service's own connection to the storage, with time limits. */
-export interface S3Connection {
+interface S3Connection {
   /** minio, loaded at the first call. */
   minio(): Promise<Client>;
   /** The same for a copy that a request waits for. */

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { type Config, ConfigError } from '../../config/index.ts';
 import { unavailable } from '../../errors.ts';
+import { ignored } from '../../telemetry/background.ts';
 import { inSpan } from '../../telemetry/traces.ts';
 import { bucketSettings } from './bucket-settings.ts';
 import { attachmentOf, cacheControlOf, type ObjectStorage, visibilityOf } from './contract.ts';
@@ -104,9 +105,8 @@ export function s3Storage(
       if (production) throw new ConfigError([`S3_BUCKET names no bucket: there is no "${bucket}" at ${s3.endpoint}`]);
       const client = await minio();
       await exchange('CreateBucket', () => client.makeBucket(bucket, s3.region));
-      // A storage without this setting grants access to readers and pages by other means.
       for (const { wanted, write } of bucketSettings(client, { bucket, origins }))
-        await write(wanted([])).catch(() => undefined);
+        await write(wanted([])).catch(ignored('set_up_bucket'));
     },
 
     close,

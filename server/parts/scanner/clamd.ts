@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import pLimit from 'p-limit';
 import { withinDeadline } from '../deadline.ts';
-import { findingIn, type Scanner, type SentFile, shared, type Verdict } from './contract.ts';
+import { findingIn, rejects, type Scanner, type SentFile, shared, type Verdict } from './contract.ts';
 
 const DEFAULT_PORT = 3310;
 /** Fewer than the threads that clamd has by default (MaxThreads 10). */
@@ -39,6 +39,17 @@ export function clamdScanner({ hostname, port }: URL): Scanner {
   const inTurn = <T>(ms: number, work: (socket: Socket) => Promise<T>): Promise<T> =>
     withinDeadline({ ms, what }, (signal) => limit(() => withConnection(signal, work)));
 
+  // At once: a scanner with all its turns taken is not away.
+  const ping = shared(() =>
+    withinDeadline({ ms: PING_MS, what }, (signal) =>
+      withConnection(signal, async (socket) => {
+        const answer = answerOf(socket);
+        socket.write('zPING\0');
+        if (plain(await answer) !== 'PONG') throw new Error(`clamd answered ${JSON.stringify(await answer)}`);
+      }),
+    ),
+  );
+
   return {
     async scan(file, withinMs) {
       try {
@@ -48,16 +59,8 @@ export function clamdScanner({ hostname, port }: URL): Scanner {
       }
     },
 
-    // At once: a scanner with all its turns taken is not away.
-    ping: shared(() =>
-      withinDeadline({ ms: PING_MS, what }, (signal) =>
-        withConnection(signal, async (socket) => {
-          const answer = answerOf(socket);
-          socket.write('zPING\0');
-          if (plain(await answer) !== 'PONG') throw new Error(`clamd answered ${JSON.stringify(await answer)}`);
-        }),
-      ),
-    ),
+    ping,
+    isAway: () => rejects(ping()),
 
     takes: (size) =>
       inTurn(PING_MS, async (socket) => {

@@ -17,9 +17,17 @@ export interface Scanner {
   scan(file: SentFile, withinMs: number): Promise<Verdict>;
   /** Rejects unless the scanner answers at all. */
   ping(): Promise<void>;
+  /** False for a scanner that is only busy. */
+  isAway(): Promise<boolean>;
   /** False if the scanner is known to refuse files of this size. */
   takes(size: number): Promise<boolean>;
 }
+
+export const rejects = (work: Promise<unknown>): Promise<boolean> =>
+  work.then(
+    () => false,
+    () => true,
+  );
 
 /** Concurrent callers share one call. */
 export function shared<T>(call: () => Promise<T>): () => Promise<T> {

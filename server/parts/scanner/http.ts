@@ -11,7 +11,7 @@ import { pipeline } from 'node:stream/promises';
 import pLimit from 'p-limit';
 import { z } from 'zod';
 import { withinDeadline } from '../deadline.ts';
-import { findingIn, type Scanner, type SentFile, shared, type Verdict } from './contract.ts';
+import { findingIn, rejects, type Scanner, type SentFile, shared, type Verdict } from './contract.ts';
 
 const AT_ONCE = 8;
 const PING_MS = 3000;
@@ -23,7 +23,7 @@ const answerForm = z.object({ clean: z.boolean(), finding: z.string().optional()
 
 export function httpScanner(url: URL): Scanner {
   const limit = pLimit(AT_ONCE);
-  const request = url.protocol === 'https:' ? tlsRequest : plainRequest;
+  const [request, connected] = url.protocol === 'https:' ? [tlsRequest, 'secureConnect'] : [plainRequest, 'connect'];
 
   const post = async (signal: AbortSignal, { bytes, size }: SentFile): Promise<{ status: number; text: string }> => {
     signal.throwIfAborted();
@@ -40,12 +40,20 @@ export function httpScanner(url: URL): Scanner {
     }
   };
 
+  /** Sends nothing. */
+  const connect = (signal: AbortSignal): Promise<void> => {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const sent = request(url, { method: 'POST', agent: false, signal });
+    sent.on('error', reject).once('socket', (socket) => socket.once(connected, resolve));
+    return promise.finally(() => sent.destroy());
+  };
+
   return {
     async scan(file, withinMs) {
       try {
         const within = { ms: withinMs, what };
         const { status, text } = await withinDeadline(within, (signal) => limit(() => post(signal, file)));
-        // A proxy answers so for a scanner that is away.
+        // A proxy answers so for a scanner that does not work.
         if (status >= 500) throw new Error(`the scanner answered ${status}`);
         return verdictIn(status, text);
       } finally {
@@ -53,12 +61,15 @@ export function httpScanner(url: URL): Scanner {
       }
     },
 
-    // At once: a scanner with all its turns taken is not away.
+    // At once: without a turn.
     ping: shared(async () => {
       const probe = { bytes: Readable.from([PROBE]), size: PROBE.length };
       const { status } = await withinDeadline({ ms: PING_MS, what }, (signal) => post(signal, probe));
       if (status >= 500) throw new Error(`the scanner answered ${status}`);
     }),
+
+    // A busy scanner, or the proxy before it, may answer late or 503, but takes connections.
+    isAway: shared(() => rejects(withinDeadline({ ms: PING_MS, what }, connect))),
 
     takes: async () => true,
   };

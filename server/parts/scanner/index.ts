@@ -1,7 +1,7 @@
 import type { Config } from '../../config/index.ts';
 import type { Scanner } from './contract.ts';
 
-/** The scanner of SCAN_URL; undefined without it. Loads only the one in use, and connects to it with the first file. */
+/** The scanner of SCAN_URL; undefined without it. Loads only the scanner in use; connects at the first file. */
 export async function openScanner({ scan }: Pick<Config, 'scan'>): Promise<Scanner | undefined> {
   if (!scan) return undefined;
   const url = new URL(scan.url);

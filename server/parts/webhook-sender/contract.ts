@@ -7,7 +7,7 @@ export interface WebhookRequest {
   body: string;
 }
 
-export const sendErrors = ['timeout', 'unknown-host', 'forbidden-address', 'certificate', 'connection'] as const;
+const sendErrors = ['timeout', 'unknown-host', 'forbidden-address', 'certificate', 'connection'] as const;
 export type SendError = (typeof sendErrors)[number];
 
 /** The response of a receiver, or the reason why no response came. Redirects are responses. */
@@ -22,10 +22,14 @@ export type WebhookResponse =
   | { error: SendError };
 
 /** What is wrong with the URL of a webhook. */
-export type UrlProblem = 'malformed' | 'not-https' | 'credentials' | 'forbidden-address';
+type UrlProblem = 'malformed' | 'too-long' | 'not-https' | 'credentials' | 'forbidden-address';
+
+/** Of a URL in its encoded form, which is stored. */
+export const MAX_URL = 2048;
 
 const problemMessages: Record<UrlProblem, string> = {
   malformed: 'Must be a https address without a fragment',
+  'too-long': `Must have at most ${MAX_URL} characters when it is percent-encoded`,
   'not-https': 'Must start with https://',
   credentials: 'Must have no user and password',
   'forbidden-address': 'Must be a public address',

@@ -5,7 +5,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import pLimit from 'p-limit';
 import type { Config } from '../../config/index.ts';
 import { createAddressCheck } from './addresses.ts';
-import type { SendError, WebhookRequest, WebhookResponse, WebhookSender } from './contract.ts';
+import { MAX_URL, type SendError, type WebhookRequest, type WebhookResponse, type WebhookSender } from './contract.ts';
 
 const DEADLINE_MS = 15_000;
 const MAX_READ = 64 * 1024;
@@ -69,6 +69,7 @@ export function createWebhookSender({ production, webhooks }: Settings, resolve:
   const problemOf: WebhookSender['problemOf'] = (text) => {
     const url = URL.parse(text);
     if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:') || url.hash) return 'malformed';
+    if (url.href.length > MAX_URL) return 'too-long';
     if (url.protocol === 'http:' && production) return 'not-https';
     if (url.username || url.password) return 'credentials';
     const hostname = hostnameOf(url);

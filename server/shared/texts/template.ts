@@ -1,4 +1,4 @@
-import type en from '../../texts/en.json';
+import type en from './en.json';
 import type { Language } from './languages.ts';
 
 /**
@@ -27,7 +27,7 @@ export function textIfAny(write: Write, key: string, values?: TextValues): strin
 }
 
 /** A piece of a text: words, a value or an element. */
-export type Piece = { words: string } | { value: string } | { element: string; label: string };
+type Piece = { words: string } | { value: string } | { element: string; label: string };
 
 const pattern = /\{(\w+)\}|<(\w+)>(.*?)<\/\2>/gs;
 

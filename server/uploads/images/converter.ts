@@ -12,7 +12,7 @@ import { ServiceError, unavailable } from '../../errors.ts';
 import { releaseMemory } from '../../lib/release-memory.ts';
 import type { ImagePurpose, ImageType } from '../../shared/image-limits.ts';
 import { type ConvertedImage, type DerivedImage, MAX_SECONDS } from './conversion.ts';
-import type { Answer, Request } from './conversion-process.ts';
+import type { Answer, Request } from './held-images.ts';
 import { PIPE, type Sent, type SentType, writeImage } from './image-pipe.ts';
 
 /** The process ends after this time without an image and frees its memory. The next image then takes 0.2 s more. */

@@ -38,8 +38,14 @@ export function writeImage(
   pipe.uncork();
 }
 
+export interface ReadImage {
+  id: number;
+  type: SentType;
+  bytes: Buffer;
+}
+
 /** Reads the output of `writeImage`, each image straight into the one buffer that `receive` gets. */
-export function readImages(fd: number, receive: (image: { id: number; type: SentType; bytes: Buffer }) => void): void {
+export function readImages(fd: number, receive: (image: ReadImage) => void): void {
   const header = Buffer.alloc(HEADER_BYTES);
   let reading = header;
   let filled = 0;

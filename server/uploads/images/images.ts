@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import type { Scan } from '../../../entities/index.ts';
 import type { ImageSizes } from '../../config/index.ts';
 import { ServiceError } from '../../errors.ts';
 import { createFairQueue } from '../../lib/fair-queue.ts';
@@ -28,13 +29,13 @@ export interface SentImage {
 export function createImages({
   cores = availableParallelism(),
   sizes,
-  requireClean = async () => undefined,
+  requireClean = async () => null,
 }: {
   cores?: number;
   /** The widths of smaller pictures. */
   sizes: ImageSizes;
-  /** Rejects if a scanner found something in the sent bytes, or cannot look at them now. */
-  requireClean?: ((pieces: Uint8Array[], size: number) => Promise<void>) | undefined;
+  /** Rejects if a scanner found something in the sent bytes, or cannot look at them now. Null without a scanner. */
+  requireClean?: ((pieces: Uint8Array[], size: number) => Promise<Scan | null>) | undefined;
 }) {
   const queue = createFairQueue(cores);
   const oneByOne = createFairQueue(1);
@@ -60,7 +61,11 @@ export function createImages({
      * Rejects with VALIDATION_FAILED a file that fails the check of type, size, signature or cost, or that cannot be
      * decoded; with SERVICE_UNAVAILABLE if the machine lacks time or memory now.
      */
-    async convert(userId: string, image: SentImage, purpose: ImagePurpose): Promise<ConvertedImage> {
+    async convert(
+      userId: string,
+      image: SentImage,
+      purpose: ImagePurpose,
+    ): Promise<ConvertedImage & { scan: Scan | null }> {
       if (!declarableTypes.has(image.type.toLowerCase())) {
         throw refusedImage('type', 'Only JPEG, PNG, WebP and GIF images are allowed');
       }
@@ -69,7 +74,7 @@ export function createImages({
       const start = Buffer.concat(chunks, Math.min(image.size, START_BYTES));
       const type = imageTypes.find((known) => matchesSignature(known, start));
       if (!type) throw refusedImage('signature', 'The file does not have the signature of a JPEG or PNG image');
-      await requireClean(chunks, image.size);
+      const scan = await requireClean(chunks, image.size);
       const opened = await converter.open(chunks, type);
       try {
         requireRoom(userId);
@@ -79,7 +84,7 @@ export function createImages({
           return opened.convert(purpose, sizes[purpose]);
         };
         const work = () => queue.run(userId, convert);
-        return await (opened.isHeavy ? oneByOne.run(userId, work) : work());
+        return { ...(await (opened.isHeavy ? oneByOne.run(userId, work) : work())), scan };
       } finally {
         opened.close();
       }

@@ -172,7 +172,7 @@ async function addWebhooks(service: Service, receivers: Receiver[]): Promise<voi
     await run(process.execPath, [cli, 'add', `${url}/hook`], { env: { ...process.env, ...service.env } });
 }
 
-/** CPU of the database server for many events: alone, and with the rows of their deliveries, none of which is made. */
+/** CPU of the database server for many events: alone, and with the rows of their deliveries. No delivery is made. */
 async function costOfRows(plain: Production, hooked: Production, events: number): Promise<Result> {
   const batch = 1000;
   const [{ file } = { file: '' }] = await plain.database.query<{ file: string }>('select @@pid_file as file');

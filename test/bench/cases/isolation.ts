@@ -126,8 +126,8 @@ const latencyOf = (rounds: Latency[]) =>
   ({ p50: median(rounds.map(({ p50 }) => p50)), p99: median(rounds.map(({ p99 }) => p99)) }) satisfies Figures;
 
 /**
- * Runs the work while idle-priority processes keep all cores busy: the share of a wait that the machine adds, whoever
- * hashes or converts.
+ * Runs the work while idle-priority processes keep all cores busy: the wait that busy cores alone add, without hashes
+ * or conversions.
  */
 async function withBusyCores<T>(work: () => Promise<T>): Promise<T> {
   const script = `os.setPriority(${constants.priority.PRIORITY_LOW}); console.log('busy'); for (;;);`;

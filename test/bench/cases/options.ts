@@ -108,7 +108,7 @@ export const telemetry: Case = {
       [
         { what: 'metrics', env: async () => ({ METRICS_PORT: String(await freePort()) }) },
         {
-          what: 'traces, of which one in a hundred is kept',
+          what: 'traces, one in a hundred kept',
           env: { ...collector.env, OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.01' },
         },
       ],

@@ -1,15 +1,21 @@
-import { AccountProvider, type InitialSession, useLogOut, useUser } from 'account-client/react';
+import { AccountProvider, type InitialSession, useLogOut, useSessionStore, useUser } from 'account-client/react';
 import { useState } from 'react';
 import { createRoot } from 'react-dom/client';
 
 const url = new URLSearchParams(location.search).get('service') ?? '';
 
-function LogOut() {
+function Buttons() {
   const logOut = useLogOut();
+  const { refresh } = useSessionStore();
   return (
-    <button type="button" onClick={() => void logOut()}>
-      Log out
-    </button>
+    <>
+      <button type="button" onClick={() => void refresh()}>
+        Check
+      </button>
+      <button type="button" onClick={() => void logOut()}>
+        Log out
+      </button>
+    </>
   );
 }
 
@@ -17,15 +23,18 @@ const Name = () => <h1>{useUser()?.name ?? 'Nobody'}</h1>;
 
 /** As a framework whose server renders the page again, such as after a login in an action. */
 function App() {
-  const [rendered, render] = useState<InitialSession>(null);
+  const [{ session }, render] = useState<{ session: InitialSession }>({ session: null });
   const user = { id: 'user_1', name: 'Ada' } as NonNullable<InitialSession>['user'];
   return (
-    <AccountProvider url={url} initialSession={rendered}>
+    <AccountProvider url={url} initialSession={session}>
       <Name />
-      <button type="button" onClick={() => render({ user })}>
+      <button type="button" onClick={() => render({ session: { user } })}>
         Render again
       </button>
-      <LogOut />
+      <button type="button" onClick={() => render({ session: null })}>
+        Render nobody
+      </button>
+      <Buttons />
     </AccountProvider>
   );
 }

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'vitest';
 import { Browser } from '../../provider/browser.ts';
 import { type Claims, environmentFor, startHostileProvider } from '../../provider/hostile.ts';
-import { atInstance, begin, loginsThrough, profileOf, somebody, usersWith } from '../../provider/login.ts';
+import { atInstance, begin, identityClaims, loginsThrough, profileOf, usersWith } from '../../provider/login.ts';
 import type { Stack } from '../../rig/stack.ts';
 import { type Call, callerOf } from '../rig/callers.ts';
 import { refusalsOf } from '../rig/passkey-scenario.ts';
@@ -27,7 +27,7 @@ onBothStacks(
     };
 
     test('with a linked identity', async () => {
-      const claims = somebody();
+      const claims = identityClaims();
       const { id } = await profileOf(stack(), (await logInThrough(stack(), claims)).session);
       await block(id);
       for (const enter of [logInThrough, restoreThrough]) {
@@ -38,25 +38,25 @@ onBothStacks(
       }
       expect(await refusalsOf(stack(), id, 2)).toEqual([{ reason: 'blocked' }, { reason: 'blocked' }]);
       // Also with an email other than the account's.
-      const moved = await logInThrough(stack(), { ...claims, email: somebody().email });
+      const moved = await logInThrough(stack(), { ...claims, email: identityClaims().email });
       expect(moved.location).toBe('/login?error=account_blocked');
     });
 
     test('with the email, and no identity is linked', async () => {
       const { id, email } = await verified({ stack: stack(), call });
       await block(id);
-      const claims = somebody({ email });
+      const claims = identityClaims({ email });
       expect((await logInThrough(stack(), claims)).location).toBe('/login?error=account_blocked');
       expect(await stack().database('select id from identities where user_id = ?', [id])).toEqual([]);
       // A provider that does not verify the email learns nothing.
-      const other = await logInThrough(stack(), somebody({ email, email_verified: false }));
+      const other = await logInThrough(stack(), identityClaims({ email, email_verified: false }));
       expect(other.location).toBe('/login?error=email_unverified');
     });
 
     test('with an identity that changes from a mistyped email to that of a blocked user', async () => {
       const { id, email } = await verified({ stack: stack(), call });
       await block(id);
-      const typo = somebody({ email_verified: false });
+      const typo = identityClaims({ email_verified: false });
       await logInThrough(stack(), typo);
       const right = await logInThrough(stack(), { ...typo, email, email_verified: true });
       expect(right.location).toBe('/login?error=account_blocked');

@@ -239,7 +239,7 @@ everywhere(
           const input = { standing, limit, ...(cursor !== '-' && { cursor }) };
           const { data } = await call('users.find', input, { session });
           expect(data.data.length).toBeLessThanOrEqual(limit);
-          // A cursor leads to somebody.
+          // A page after a cursor is not empty.
           if (cursor !== '-') expect(data.data).not.toEqual([]);
           found.push(...data.data.map(({ id }: { id: string }) => id));
           cursor = data.nextCursor;

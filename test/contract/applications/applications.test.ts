@@ -1,10 +1,12 @@
+import { createHash, randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { hashOf } from '../../../server/lib/random-token.ts';
-import { administrator, eventsOf, everywhere, expectRefusal, growOld, loggedIn } from '../rig/scenario.ts';
+import { callerOf } from '../rig/callers.ts';
+import { administrator, eventsOf, everywhere, expectRefusal, growOld, loggedIn, onStack } from '../rig/scenario.ts';
 
 /** What administrators do with applications. */
 
 const UNKNOWN = '01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c';
+const hashOf = (secret: string) => createHash('sha256').update(secret).digest('base64url');
 const fields = {
   name: 'Shop',
   kind: 'web',
@@ -215,5 +217,24 @@ everywhere((scenario) => {
     const { session, id } = await administrator(scenario());
     await growOld(scenario().stack, id);
     expectRefusal(await scenario().call(procedure, input, { session }), 403, 'REAUTHENTICATION_REQUIRED');
+  });
+});
+
+// SQLite runs all transactions one after the other.
+onStack('real', (stack) => {
+  test('there are at most a hundred, also when two administrators add some at once', async () => {
+    const scenario = { stack: stack(), call: callerOf('rest', stack().url) };
+    const [{ session }, { session: other }] = [await administrator(scenario), await administrator(scenario)];
+    const add = (by: string) => scenario.call('applications.create', fields, { session: by });
+    const { id } = (await add(session)).data.application;
+    for (let count = 1; count < 99; count++)
+      await stack().database(
+        `insert into applications (id, name, kind, redirect_uris, resources, scopes, token_format, trusted, created_at)
+         select ?, name, kind, redirect_uris, resources, scopes, token_format, trusted, created_at from applications where id = ?`,
+        [randomUUID(), id],
+      );
+    const race = Array.from({ length: 8 }, (_, i) => add(i % 2 === 0 ? session : other));
+    const codes = (await Promise.all(race)).map(({ code }) => code ?? 'created').toSorted();
+    expect(codes).toEqual([...Array(7).fill('TOO_MANY_APPLICATIONS'), 'created']);
   });
 });

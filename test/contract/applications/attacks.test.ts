@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { ask } from '../../rig/client/raw.ts';
 import { clientAddress } from '../../rig/servers/address.ts';
 import { callerOf } from '../rig/callers.ts';
-import { relyingParty, Visitor } from '../rig/relying-party.ts';
+import { deviceParty, relyingParty, Visitor } from '../rig/relying-party.ts';
 import { expectRefusal, loggedIn, onBothStacks } from '../rig/scenario.ts';
 
 /** Attacks on the OpenID provider (RFC 9700 section 4). */
@@ -55,7 +55,7 @@ onBothStacks((stack, name) => {
     expect(calls).toBe(0);
   });
 
-  test('a request that another site loads as a part of its page is refused; in a frame or as a page it is accepted', async () => {
+  test('a request that another site loads in a frame or as a part of its page is refused; as a page it is accepted', async () => {
     const party = await relyingParty(scenario());
     const known = { client_id: party.id, response_type: 'code', ...(await party.parameters(VERIFIER)) };
     const url = party.at(`/oauth/authorize?${new URLSearchParams(known as Record<string, string>)}`);
@@ -64,7 +64,7 @@ onBothStacks((stack, name) => {
       return (await ask(String(url), { headers: { ...fetched, 'x-forwarded-for': clientAddress() } })).status;
     };
     expect([await statusOf('no-cors', 'image'), await statusOf('cors', 'empty')]).toEqual([403, 403]);
-    expect([await statusOf('navigate', 'iframe'), await statusOf('navigate', 'document')]).toEqual([303, 303]);
+    expect([await statusOf('navigate', 'iframe'), await statusOf('navigate', 'document')]).toEqual([403, 303]);
   });
 
   // checks: 85
@@ -187,7 +187,7 @@ onBothStacks((stack, name) => {
     expect((await party.answer(session, id ?? '', visitor)).steps.at(-1)).toBe('continue');
   });
 
-  test('the pending requests of one address, pushed or not, occupy a bounded place in the store', async () => {
+  test('what another site sends to the other endpoints does not use up the visits of an address; each has its bound', async () => {
     const party = await relyingParty(scenario());
     const visitor = new Visitor();
     const { redis } = stack();
@@ -205,21 +205,66 @@ onBothStacks((stack, name) => {
       'x-forwarded-for': visitor.address,
       authorization: `Basic ${btoa(`${party.id}:${party.secret}`)}`,
     };
+    const statusesOf = async (send: () => Promise<Response>) => {
+      const statuses: number[] = [];
+      for (let i = 0; i < MAX_PENDING + 100; i++) statuses.push((await send()).status);
+      return [statuses.slice(0, MAX_PENDING), statuses.slice(MAX_PENDING)].map((some) => new Set(some));
+    };
+    // A preflight occupies nothing.
+    for (const path of ['/oauth/par', '/oauth/device']) await fetch(party.at(path), { method: 'OPTIONS', headers });
+    const push = () => fetch(party.at('/oauth/par'), { method: 'POST', body, headers });
+    expect(await statusesOf(push)).toEqual([new Set([201]), new Set([429])]);
+    const asked = await fetch(party.at('/oauth/device'), { method: 'POST', body: new URLSearchParams(), headers });
+    expect(asked.status).toBe(429);
     const url = party.at(client.buildAuthorizationUrl(party.config, parameters));
-    const statuses: number[] = [];
-    for (let i = 0; i < MAX_PENDING + 100; i++) {
-      const isPushed = i % 2 === 1;
-      const { status } = isPushed
-        ? await fetch(party.at('/oauth/par'), { method: 'POST', body, headers })
-        : await visitor.go(url);
-      statuses.push(status);
-    }
-    expect(new Set(statuses.slice(0, MAX_PENDING))).toEqual(new Set([303, 201]));
-    expect(new Set(statuses.slice(MAX_PENDING))).toEqual(new Set([429]));
+    expect(await statusesOf(() => visitor.go(url))).toEqual([new Set([303]), new Set([429])]);
     if (name === 'real') {
       const occupied = (await stored()) - before;
-      expect(occupied).toBeGreaterThan(MAX_PENDING / 2);
-      expect(occupied).toBeLessThanOrEqual(MAX_PENDING);
+      expect(occupied).toBeGreaterThan(MAX_PENDING);
+      expect(occupied).toBeLessThanOrEqual(2 * MAX_PENDING);
     }
+  });
+
+  test('HEAD begins and ends no authorization request', async () => {
+    const party = await relyingParty(scenario());
+    const { session } = await loggedIn(scenario());
+    const visitor = new Visitor();
+    const head = (url: string | URL) => {
+      const headers = { 'x-forwarded-for': visitor.address, ...(visitor.cookie && { cookie: visitor.cookie }) };
+      return fetch(party.at(url), { method: 'HEAD', redirect: 'manual', headers });
+    };
+    const parameters = await party.parameters(VERIFIER);
+    const begun = await head(client.buildAuthorizationUrl(party.config, parameters));
+    expect([begun.status, begun.headers.get('location'), begun.headers.getSetCookie()]).toEqual([204, null, []]);
+    const { id } = await party.begin(visitor, parameters);
+    const options = { session, browser: visitor.browser };
+    const { data } = await scenario().call('authorizations.proceed', { id }, options);
+    const agreed = { id, allow: true, userId: data.userId };
+    const { location } = (await scenario().call('authorizations.proceed', agreed, options)).data;
+    const resumed = await head(location);
+    expect([resumed.status, resumed.headers.get('location')]).toEqual([204, null]);
+    const callback = new URL((await visitor.go(party.at(location))).headers.get('location') ?? '');
+    expect(await party.redeem(callback, VERIFIER)).toMatchObject({ id_token: expect.any(String) });
+  });
+
+  // checks: 28
+  test('no header of a request leads the addresses of the provider elsewhere', async () => {
+    const party = await deviceParty(scenario());
+    const forged = { host: 'evil.test', 'x-forwarded-host': 'evil.test', 'x-forwarded-proto': 'ftp' };
+    const bodiesOf = async (headers: Record<string, string>) => {
+      const form = { 'content-type': 'application/x-www-form-urlencoded', 'x-forwarded-for': clientAddress() };
+      const device = { method: 'POST', body: `client_id=${party.id}`, headers: { ...form, ...headers } };
+      const answers = [
+        await ask(String(party.at('/.well-known/openid-configuration')), { headers }),
+        await ask(String(party.at('/.well-known/oauth-authorization-server')), { headers }),
+        await ask(String(party.at('/oauth/device')), device),
+      ];
+      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+      const random = { device_code: '', user_code: '', verification_uri_complete: '' };
+      return answers.map(({ body }) => ({ ...JSON.parse(body), ...random }));
+    };
+    const answers = await bodiesOf(forged);
+    expect(answers).toEqual(await bodiesOf({}));
+    expect(answers.at(-1)).toMatchObject({ verification_uri: `${stack().appUrl}/device` });
   });
 });

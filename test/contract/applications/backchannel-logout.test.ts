@@ -291,6 +291,7 @@ everywhere((scenario) => {
     ['a private address', {}, 'https://10.0.0.1/out', 'forbidden_address'],
     ['a fragment', {}, 'https://shop.example.com/out#x', 'malformed'],
     ['another scheme', {}, 'ftp://shop.example.com/out', 'malformed'],
+    ['a character outside of ASCII', {}, 'https://shop.example.com/größe', 'malformed'],
   ])('%s is refused as an address', async (_what, given, backchannelLogoutUri, rule) => {
     const { session } = await administrator(scenario());
     const fields = { name: 'Shop', kind: 'web', redirectUris: ['https://a.example.com'], scopes: ['openid'], ...given };

@@ -2,9 +2,10 @@ import { createRemoteJWKSet, customFetch, jwtVerify } from 'jose';
 import * as client from 'openid-client';
 import { v7 as uuidv7 } from 'uuid';
 import { describe, expect, test } from 'vitest';
+import { entriesOf } from '../../rig/observe/key-value-view.ts';
 import { until } from '../../rig/until.ts';
 import { callerOf } from '../rig/callers.ts';
-import { CALLBACK, type RelyingParty, refused, relyingParty, Visitor } from '../rig/relying-party.ts';
+import { CALLBACK, deviceParty, type RelyingParty, refused, relyingParty, Visitor } from '../rig/relying-party.ts';
 import { eventsOf, expectRefusal, growOld, loggedIn, logIn, onBothStacks } from '../rig/scenario.ts';
 
 /** Other applications log in here; openid-client is the relying party. */
@@ -349,6 +350,30 @@ onBothStacks((stack) => {
     for (const secret of [code, tokens.refresh_token, tokens.access_token, '"d"']) expect(stored).not.toContain(secret);
   });
 
+  // checks: 37
+  test('neither the key-value store nor the log has an opaque token, a device code or a request_uri', async () => {
+    const user = await loggedIn(scenario());
+    const party = await relyingParty(scenario(), { scopes: ['openid', 'profile', 'email', 'profile:read'] });
+    const opaque = await party.logIn(user.session, { scope: 'openid profile:read', resource: stack().appUrl });
+    expect((await call('profile.get', undefined, { key: opaque.access_token })).status).toBe(200);
+    const device = await deviceParty(scenario());
+    const [asked, allowed] = [await device.begin(), await device.begin()];
+    await device.answer(allowed, user);
+    const pushed = await client.buildAuthorizationUrlWithPAR(party.config, await party.parameters('v'.repeat(43)));
+    const requestUri = pushed.searchParams.get('request_uri')?.split(':').at(-1) ?? '';
+    const stored = JSON.stringify(await entriesOf(stack()));
+    for (const model of ['AccessToken', 'DeviceCode', 'DeviceCode:unused', 'PushedAuthorizationRequest'])
+      expect(stored).toContain(`oauth:${model}:`);
+    const logged = stack()
+      .services.map((service) => service.output())
+      .join('');
+    for (const secret of [opaque.access_token, asked.device_code, allowed.device_code, requestUri]) {
+      expect(secret).toMatch(/^[\w-]{43,}$/);
+      expect(stored).not.toContain(secret);
+      expect(logged).not.toContain(secret);
+    }
+  });
+
   describe('refresh tokens', () => {
     test('rotate, and a used one ends the grant', async () => {
       const party = await relyingParty(scenario());
@@ -412,32 +437,67 @@ onBothStacks((stack) => {
     });
   });
 
+  /** The id of the only grant. */
+  const grantOf = async ({ id }: { id: string }): Promise<string> => {
+    const [grant] = await stack().database<{ id: string }>('select id from grants where application_id = ?', [id]);
+    return grant?.id ?? '';
+  };
+
+  /** As if the user of a grant had then allowed the same in fifty sessions, which have ended. */
+  const allowInOthers = async (grant: string, scopes: string) => {
+    for (let i = 0; i < 50; i++)
+      await stack().database(
+        'insert into grants (id, user_id, application_id, session_id, epoch, scopes, resources, created_at, last_used_at, expires_at) select ?, user_id, application_id, ?, epoch, ?, resources, created_at, last_used_at, expires_at from grants where id = ?',
+        [uuidv7(), uuidv7(), scopes, grant],
+      );
+  };
+
   test('past fifty grants to an application, the ones that nobody can use end first', async () => {
     const party = await relyingParty(scenario());
     const user = await loggedIn(scenario());
     const offline = { scope: 'openid offline_access', prompt: 'consent' };
     const { refresh_token: token = '' } = await party.logIn(user.session, offline);
     await call('auth.logout', undefined, { session: user.session });
-    const [phone] = await stack().database<{ id: string; epoch: number }>(
-      'select id, epoch from grants where application_id = ?',
-      [party.id],
-    );
-    /** As if the user had allowed it in other sessions, which have ended, and logs in once more. */
-    const allowInOthers = async (scopes: string) => {
-      for (let i = 0; i < 50; i++)
-        await stack().database(
-          'insert into grants (id, user_id, application_id, session_id, epoch, scopes, resources, created_at, last_used_at, expires_at) select ?, user_id, application_id, ?, epoch, ?, resources, created_at, last_used_at, expires_at from grants where id = ?',
-          [uuidv7(), uuidv7(), scopes, phone?.id ?? ''],
-        );
-      await party.logIn(await logIn(call, user));
-    };
+    const phone = await grantOf(party);
     const revoked = () => eventsOf(stack(), user.id, 'grant-revoked');
-    await allowInOthers('openid');
+    await allowInOthers(phone, 'openid');
+    await party.logIn(await logIn(call, user));
     const { refresh_token: next = '' } = await client.refreshTokenGrant(party.config, token);
     expect(await revoked()).toEqual([]);
-    await allowInOthers('openid offline_access');
+    await allowInOthers(phone, 'openid offline_access');
+    await party.logIn(await logIn(call, user));
     expect(await refused(client.refreshTokenGrant(party.config, next))).toBe('invalid_grant');
-    expect(await revoked()).toContainEqual({ application: 'Shop', applicationId: party.id, grant: phone?.id });
+    expect(await revoked()).toContainEqual({ application: 'Shop', applicationId: party.id, grant: phone });
+  });
+
+  test('past fifty grants to an application, nobody can use one by a scope that was taken from the application', async () => {
+    const party = await relyingParty(scenario());
+    const user = await loggedIn(scenario());
+    const { access_token: token } = await party.logIn(user.session);
+    await allowInOthers(await grantOf(party), 'openid offline_access');
+    await party.asAdministrator('applications.update', { scopes: ['openid'] });
+    await party.logIn(await logIn(call, user), { scope: 'openid' });
+    expect(await client.fetchUserInfo(party.config, token, user.id)).toMatchObject({ sub: user.id });
+    expect(await eventsOf(stack(), user.id, 'grant-revoked')).toEqual([]);
+  });
+
+  test('access beyond what the user has allowed before is recorded and mailed', async () => {
+    const party = await relyingParty(scenario());
+    const user = await loggedIn(scenario());
+    const told = async () => (await eventsOf(stack(), user.id, 'grant-created')).length;
+    await party.logIn(user.session, { scope: 'openid' });
+    await party.logIn(user.session, { scope: 'openid' });
+    await party.logIn(await logIn(call, user), { scope: 'openid' });
+    expect(await told()).toBe(1);
+    await party.logIn(user.session, { scope: 'openid offline_access', prompt: 'consent' });
+    expect(await told()).toBe(2);
+    expect((await call('auth.logoutAll', undefined, user)).status).toBe(200);
+    await party.logIn(await logIn(call, user), { scope: 'openid' });
+    expect(await told()).toBe(3);
+    const mails = await stack().database("select id from outbox where kind = 'application-allowed' and user_id = ?", [
+      user.id,
+    ]);
+    expect(mails).toHaveLength(3);
   });
 
   test('a scope that is taken from an application is taken from its grants', async () => {
@@ -801,6 +861,19 @@ onBothStacks((stack) => {
       email,
     ]);
     expect(mails).toHaveLength(10);
+  });
+
+  test('access of trusted applications leaves the limit to others', async () => {
+    const { session, id } = await loggedIn(scenario());
+    const trusted = await relyingParty(scenario(), { trusted: true });
+    for (let i = 0; i < 10; i++) {
+      await trusted.authorize(session);
+      await call('grants.revoke', { id: trusted.id }, { session });
+    }
+    const party = await relyingParty(scenario());
+    expect((await party.authorize(session)).steps.at(-1)).toBe('continue');
+    const details = { application: 'Shop', applicationId: trusted.id, trusted: 'true' };
+    expect((await eventsOf(stack(), id, 'grant-created')).slice(0, 10)).toEqual(Array(10).fill(details));
   });
 
   test('users list and end the access of applications', async () => {

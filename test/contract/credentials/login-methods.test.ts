@@ -1,3 +1,15 @@
+/*
+ * Who added the login methods of an account, and what happens to those that the owner of the inbox did not add.
+ *
+ * An account in letters: its password (p) and identity (i), upper case if proven; `?` while its address is unverified.
+ * After an event: `n` a new password, `o` another subject at the same provider; `s` the earlier session is valid, `c`
+ * the profile was cleared, `m` a mail lists what was removed, `t` the earlier consent is removed; `x` no account is
+ * left.
+ *
+ * Impossible, so omitted: an account without any method (it is deleted with its last one), and a proven method with an
+ * unverified address (what proves the one verifies the other).
+ */
+
 import { afterAll, expect, test } from 'vitest';
 import { Browser } from '../../provider/browser.ts';
 import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
@@ -8,8 +20,8 @@ import {
   freshSubject,
   fromAnotherSite,
   identitiesOf,
+  identityClaims,
   loginsThrough,
-  somebody,
   usersWith,
 } from '../../provider/login.ts';
 import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
@@ -32,7 +44,6 @@ import {
   verified,
 } from '../rig/scenario.ts';
 
-/** Who added the login methods of an account, and what happens to those that the owner of the inbox did not add. */
 const provider = await startHostileProvider();
 const logInAs = loginsThrough(provider);
 afterAll(() => provider.close());
@@ -43,15 +54,6 @@ const NEW_PASSWORD = 'Difference-Engine-1822';
 const DAY_MS = 24 * 60 * 60_000;
 const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
 
-/**
- * An account in letters: its password (p) and identity (i), upper case if proven; `?` while its address is unverified.
- * After an event: `n` a new password, `o` another subject at the same provider; `s` the earlier session is valid, `c`
- * the profile was cleared, `m` a mail lists what was removed, `t` the earlier consent is removed; `x` no account is
- * left.
- *
- * Impossible, so omitted: an account without any method (it is deleted with its last one), and a proven method with an
- * unverified address (what proves the one verifies the other).
- */
 const events = [
   'click here',
   'click elsewhere',
@@ -92,7 +94,7 @@ async function make(stack: Stack, state: string) {
     account.id,
   ]);
   const token = await mailedToken(stack, account.email, 'verify-email');
-  const identity = somebody({ email: account.email });
+  const identity = identityClaims({ email: account.email });
   const isVerified = !state.startsWith('?');
   if (/i/i.test(state)) {
     await stack.database(
@@ -115,7 +117,7 @@ async function make(stack: Stack, state: string) {
   }
   await stack.database('update one_time_tokens set used = ? where user_id = ?', [isVerified ? 1 : 0, account.id]);
   const session = isVerified ? await openSession(stack, state, account, identity) : undefined;
-  return { ...account, call, token, identity, other: somebody({ email: account.email }), session };
+  return { ...account, call, token, identity, other: identityClaims({ email: account.email }), session };
 }
 
 async function openSession(stack: Stack, state: string, account: Account['person'], identity: Account['identity']) {
@@ -125,7 +127,7 @@ async function openSession(stack: Stack, state: string, account: Account['person
 
 interface Account {
   person: { name: string; email: string; password: string };
-  identity: ReturnType<typeof somebody>;
+  identity: ReturnType<typeof identityClaims>;
 }
 type Made = Awaited<ReturnType<typeof make>>;
 
@@ -228,7 +230,7 @@ onBothStacks(
     // checks: 12
     test('the owner’s reset removes an attacker’s identity that the owner’s click verified', async () => {
       const call = callerOf('rest', stack().url);
-      const attacker = somebody({ email_verified: false, name: 'Mallory' });
+      const attacker = identityClaims({ email_verified: false, name: 'Mallory' });
       const { email } = attacker;
       await logInAs(stack(), attacker);
       const token = await mailedToken(stack(), email, 'verify-email');
@@ -257,7 +259,7 @@ onBothStacks(
       await call('auth.forgotPassword', { email: attacker.email });
       const reset = await mailedToken(stack(), attacker.email, 'reset-password');
 
-      const owner = await logInAs(stack(), somebody({ email: attacker.email }));
+      const owner = await logInAs(stack(), identityClaims({ email: attacker.email }));
       expect(await isAlive(call, session)).toBe(false);
       expect(await isAlive(call, owner.session ?? '')).toBe(true);
       expectRefusal(await call('auth.login', attacker), 401, 'INVALID_CREDENTIALS');
@@ -269,7 +271,7 @@ onBothStacks(
 
     test('the browser that returns from the provider is recognized at the confirmation', async () => {
       const call = callerOf('rest', stack().url);
-      const person = somebody({ email_verified: false });
+      const person = identityClaims({ email_verified: false });
       const { browser } = await logInAs(stack(), person);
       expect(browser.setCookies).toContainEqual(
         expect.stringMatching(/^auth_browser=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=86400$/),
@@ -283,7 +285,7 @@ onBothStacks(
     // checks: 68
     test('a callback fails if its state cookie was planted in another browser', async () => {
       const call = callerOf('rest', stack().url);
-      const attacker = somebody({ email_verified: false });
+      const attacker = identityClaims({ email_verified: false });
       const { email } = attacker;
       for (const victim of [new Browser(), (await begin(stack())).browser]) {
         const { browser, request } = await begin(stack());
@@ -310,7 +312,7 @@ onBothStacks(
     test('an identity from a login that another site started stays unproven, even if the same browser confirms the mail', async () => {
       const call = callerOf('rest', stack().url);
       // The browser is logged in at the provider as the attacker, and the provider asks nothing.
-      const attacker = somebody({ email_verified: false });
+      const attacker = identityClaims({ email_verified: false });
       const { email } = attacker;
       const { browser } = await logInAs(stack(), attacker, { headers: fromAnotherSite });
       const token = await mailedToken(stack(), email, 'verify-email');
@@ -324,7 +326,7 @@ onBothStacks(
     test('a reset removes what was added since a reported login, and nothing older', async () => {
       const call = callerOf('rest', stack().url);
       const { id, ...owner } = await loggedIn({ stack: stack(), call });
-      const [own, foreign] = [somebody(), somebody()];
+      const [own, foreign] = [identityClaims(), identityClaims()];
       const linkIn = async (session: string, claims: typeof own) => {
         const browser = new Browser();
         browser.cookies.set('auth_session', session);
@@ -373,7 +375,7 @@ onBothStacks(
       const { email } = attacker;
       await call('auth.verifyEmail', { token: await mailedToken(stack(), email, 'verify-email') });
       const device = deviceIn(await call('auth.login', attacker)) ?? '';
-      const owner = somebody({ email });
+      const owner = identityClaims({ email });
       expect((await logInAs(stack(), owner)).location).toBe('/dashboard');
       const isNews = async () => {
         const reports = "select id from outbox where kind = 'new-device' and email = ?";
@@ -388,7 +390,7 @@ onBothStacks(
 
     test('an unverified identity belongs to the browser that returned last', async () => {
       const call = callerOf('rest', stack().url);
-      const person = somebody({ email_verified: false });
+      const person = identityClaims({ email_verified: false });
       const first = await logInAs(stack(), person);
       const second = await logInAs(stack(), person);
       const token = await mailedToken(stack(), person.email, 'verify-email', 2);
@@ -401,7 +403,7 @@ onBothStacks(
     test('a first login through a provider is mailed, and ends no session if nothing was removed', async () => {
       const call = callerOf('rest', stack().url);
       const { session, email } = await loggedIn({ stack: stack(), call });
-      const person = somebody({ email });
+      const person = identityClaims({ email });
       for (let i = 0; i < 2; i++) expect((await logInAs(stack(), person)).location).toBe('/dashboard');
       expect(await isAlive(call, session)).toBe(true);
       await stack().waitForMail({ to: email, subject: 'A new way to log in' });
@@ -410,7 +412,7 @@ onBothStacks(
     });
 
     test('two unverified users who swap emails concurrently both get in', async () => {
-      const [one, two] = [somebody({ email_verified: false }), somebody({ email_verified: false })];
+      const [one, two] = [identityClaims({ email_verified: false }), identityClaims({ email_verified: false })];
       await Promise.all([one, two].map((person) => logInAs(stack(), person)));
       const ends = await Promise.all([
         logInAs(stack(), { ...one, email: two.email, email_verified: true }),

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from 'vitest';
 import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
-import { loginsThrough, somebody, usersWith } from '../../provider/login.ts';
+import { identityClaims, loginsThrough, usersWith } from '../../provider/login.ts';
 import { remainsOf } from '../../rig/observe/remains.ts';
 import { until } from '../../rig/until.ts';
 import {
@@ -166,7 +166,7 @@ everywhere(
     test('with an identity and a passkey, either can be removed; if both are removed concurrently, one is refused', async () => {
       const { call, stack } = scenario();
       for (let round = 0; round < 5; round++) {
-        const identity = somebody();
+        const identity = identityClaims();
         const session = (await logInThrough(stack, identity)).session ?? '';
         const passkey = await addPasskey(call, session, authenticatorFor(stack));
         const [linked] = (await call('identities.list', undefined, { session })).data.data;

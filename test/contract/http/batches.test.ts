@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { clientAddress } from '../../rig/servers/address.ts';
+import { loadClient, procedureOf } from '../../rig/client/client.ts';
+import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
 import { callerOf } from '../rig/callers.ts';
 import { loggedIn, onBothStacks } from '../rig/scenario.ts';
 
@@ -36,6 +37,33 @@ onBothStacks((stack) => {
       status: 401,
       body: Array(2).fill({ error: { data: { code: 'UNAUTHENTICATED', path: 'profile.get' } } }),
     });
+  });
+
+  test('each refused call of a batch names its own time to wait', async () => {
+    const { createClient, isServiceError } = await loadClient();
+    const { cookie } = await session();
+    const client = createClient({
+      url: stack().url,
+      headers: { 'x-forwarded-for': clientAddress(), cookie },
+      solveChallenges: false,
+    });
+    const refusalOf = (call: Promise<unknown>) =>
+      call.then(
+        () => undefined,
+        (error: unknown) => {
+          if (isServiceError(error)) return [error.code, error.retryAfter];
+          throw error;
+        },
+      );
+    const email = freshEmail();
+    const logIn = () => refusalOf(procedureOf(client, 'auth.login').mutate({ email, password: 'Wrong-1843' }));
+    for (let i = 0; i < 5; i++) expect((await logIn())?.[0]).toBe('INVALID_CREDENTIALS');
+    const name = 'x'.repeat(1000);
+    const both = [logIn(), refusalOf(procedureOf(client, 'profile.update').mutate({ name }))];
+    expect(await Promise.all(both)).toEqual([
+      ['RATE_LIMITED', expect.any(Number)],
+      ['VALIDATION_FAILED', undefined],
+    ]);
   });
 
   test('a batch of one is a batch, with its input at index 0', async () => {

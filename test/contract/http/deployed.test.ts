@@ -12,7 +12,7 @@ import { expectRefusal, onStack, PASSWORD, registered, verified } from '../rig/s
 
 const cookiesAreSafe = (stack: () => Stack) =>
   // checks: 68
-  test('browser cookies are Secure and __Host-, so other hosts cannot plant them', async () => {
+  test('browser and device cookies are Secure and have the prefix __Host-, so other hosts cannot plant them', async () => {
     const call = callerOf('rest', stack().url);
     const reply = await call('auth.register', { name: 'Ada', email: freshEmail(), password: PASSWORD });
     expect(reply.setCookies).toEqual([
@@ -25,7 +25,7 @@ const cookiesAreSafe = (stack: () => Stack) =>
       ),
       expect.stringMatching(/^auth_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=604800; Secure$/),
     ]);
-    // Without the prefix they may be another host's.
+    // Cookies without the prefix are ignored: another host may have set them.
     const cookies = login.setCookies.map((line) => line.split(';', 1)[0]).join('; ');
     const change = { currentPassword: PASSWORD, newPassword: `${PASSWORD}-2` };
     const changed = await call('account.changePassword', change, {
@@ -49,7 +49,7 @@ describe('in production', () => {
         expect(Buffer.from(hash, 'base64')).toHaveLength(32);
       });
 
-      test('the start says who can register and who can read users', async () => {
+      test('the start logs who can register and who can read users', async () => {
         const output = () => stack().services[0]?.output();
         // Requests are answered before the start has logged everything.
         await expect.poll(output, { timeout: 10_000 }).toContain('"msg":"ready"');

@@ -1,5 +1,7 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { procedures } from '../../../routers/procedures.ts';
 import { schemaNameOf } from '../../../server/events/catalogue.ts';
 import { eventTypes } from '../../../server/shared/event-types.ts';
 import { paths } from '../rig/callers.ts';
@@ -41,6 +43,23 @@ onBothStacks((stack) => {
     );
   });
 
+  test('a parameter of a query is required unless a call may omit it, and names its default', async () => {
+    const document = await load();
+    const described = procedures.flatMap(({ name, inputs }) => {
+      const [method = '', path = ''] = paths[name] ?? [];
+      const fields = Object.assign({}, ...inputs.map((input) => (input instanceof z.ZodObject ? input.shape : {})));
+      return (document.paths[path]?.[method.toLowerCase()]?.parameters ?? [])
+        .filter((parameter) => parameter.in === 'query' && parameter.name in fields)
+        .map((parameter) => ({ parameter, omitted: (fields[parameter.name] as z.ZodType).safeParse(undefined) }));
+    });
+    expect(described.length).toBeGreaterThan(10);
+    for (const { parameter, omitted } of described)
+      expect(parameter).toMatchObject({
+        name: parameter.name,
+        ...(omitted.success ? omitted.data !== undefined && { schema: { default: omitted.data } } : { required: true }),
+      });
+  });
+
   test('what creates something succeeds with 201', async () => {
     const document = await load();
     const created = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -48,7 +67,7 @@ onBothStacks((stack) => {
         .filter(([, { responses }]) => '201' in responses)
         .map(([method]) => `${method.toUpperCase()} ${path}`),
     );
-    const procedures = [
+    const creating = [
       'auth.register',
       'passkeys.finishRegistration',
       'keys.create',
@@ -56,7 +75,7 @@ onBothStacks((stack) => {
       'webhooks.create',
       'applications.create',
     ] as const;
-    expect(created.sort()).toEqual(procedures.map((procedure) => paths[procedure]?.join(' ')).sort());
+    expect(created.sort()).toEqual(creating.map((procedure) => paths[procedure]?.join(' ')).sort());
   });
 
   test.each(probes)('%s answers as documented, even to a malformed request', async (path) => {
@@ -67,7 +86,7 @@ onBothStacks((stack) => {
     ] as const) {
       const response = await fetch(url + path + query);
       expect(response.status).toBe(status);
-      await expectDocumented(url, 'GET', path, status, await response.json());
+      await expectDocumented(url, 'GET', path, { status, body: await response.json() });
     }
   });
 

@@ -5,7 +5,7 @@ import { onBothStacks } from '../rig/scenario.ts';
 
 onBothStacks((stack) => {
   // checks: 65
-  test('an internal error is answered without its cause; the log has the cause under the request id', async () => {
+  test('an internal error hides its cause; the log has it with the request id', async () => {
     const ask = async (path: string) => {
       const response = await fetch(stack().url + path, { headers: { 'x-forwarded-for': clientAddress() } });
       return { status: response.status, id: response.headers.get('x-request-id') ?? '', body: await response.json() };

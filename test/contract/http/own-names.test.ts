@@ -2,10 +2,11 @@ import { describe, expect, test } from 'vitest';
 import { Browser } from '../../provider/browser.ts';
 import { profileOf } from '../../provider/login.ts';
 import { ask } from '../../rig/client/raw.ts';
-import { freshEmail } from '../../rig/servers/address.ts';
+import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
 import type { Stack } from '../../rig/stack.ts';
+import { callerOf } from '../rig/callers.ts';
 import { frontEnds, loginFrom } from '../rig/front-ends.ts';
-import { onBothStacks } from '../rig/scenario.ts';
+import { onBothStacks, PASSWORD } from '../rig/scenario.ts';
 
 const portOf = (stack: Stack) => stack.services[0]?.port;
 
@@ -70,6 +71,19 @@ describe('a front end on another port of this machine', () => {
         headers: { origin, 'access-control-request-method': 'POST', 'access-control-request-headers': 'content-type' },
       });
       expect(preflight.headers.get('access-control-allow-origin')).toBe(origin);
+    });
+
+    test('may read when to try again, what is left, and the id of the request', async () => {
+      const options = { address: clientAddress(), headers: { origin: 'http://localhost:5173' } };
+      const limits = ['ratelimit-limit', 'ratelimit-remaining', 'ratelimit-reset'];
+      const promised = ['retry-after', ...limits, 'x-request-id'];
+      const call = callerOf('rest', stack().url);
+      const attempt = () => call('auth.login', { email: freshEmail(), password: PASSWORD }, options);
+      for (let i = 0; i < 5; i++) await attempt();
+      const { code, headers } = await attempt();
+      expect(code).toBe('RATE_LIMITED');
+      expect(promised.filter((name) => !headers.has(name))).toEqual([]);
+      expect(headers.get('access-control-expose-headers')?.toLowerCase().split(',').sort()).toEqual(promised.sort());
     });
 
     test.each([

@@ -169,7 +169,7 @@ onBothProcesses((stack, name) => {
       const path = `/api/upload/${name}`;
       const response = await send(`${path}${'?a'.padEnd(300, '&a')}`, { method: 'POST', headers: json, body: '{}' });
       expect(response.status).toBe(400);
-      await expectDocumented(stack().url, 'POST', path, 400, await response.json());
+      await expectDocumented(stack().url, 'POST', path, { status: 400, body: await response.json() });
     },
   );
 

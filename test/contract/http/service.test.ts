@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
+import { procedures } from '../../../routers/procedures.ts';
 import { loadClient, procedureOf } from '../../rig/client/client.ts';
 import { isMutationRun } from '../../rig/mutation-run.ts';
 import { outsideMutationRun } from '../../rig/outside-mutation-run.ts';
@@ -24,7 +25,7 @@ onBothStacks(
     const scenario = () => ({ stack: stack(), call: callerOf('rest', stack().url) });
     const call: Call = (...args) => scenario().call(...args);
 
-    /** The answer to a service, or the code of the refusal. */
+    /** The output, or the error code. */
     const asService = async (token: string, procedure: string, input: unknown) => {
       const { createServiceClient, isServiceError } = await loadClient();
       const { query, mutate } = procedureOf(createServiceClient({ url: stack().url, token }), procedure);
@@ -51,7 +52,7 @@ onBothStacks(
       expect(expiresAt - createdAt).toBe(7 * 24 * 60 * 60);
     });
 
-    test('a valid access key returns its user and what it allows; a revoked one returns null', async () => {
+    test('a valid access key returns its user and its scopes; a revoked one returns null', async () => {
       const { session, key, secret } = await withKey(scenario(), { scopes: ['uploads:read'] });
       const { data } = await call('profile.get', undefined, { session });
       expect(await asService(tokens.current, 'service.session', { token: secret })).toEqual({
@@ -115,11 +116,15 @@ onBothStacks(
 
     test('without a service token every call is refused, with or without a session cookie', async () => {
       const admin = await administrator(scenario());
-      const calls: [string, string, unknown][] = [
-        ['POST', 'service.session', { token: admin.session }],
-        ['GET', 'service.users', { ids: [admin.id] }],
-        ['POST', 'service.endSessions', { userId: admin.id }],
-      ];
+      const inputs: Record<string, unknown> = {
+        'service.session': { token: admin.session },
+        'service.users': { ids: [admin.id] },
+        'service.endSessions': { userId: admin.id },
+      };
+      const calls = procedures.filter(({ name }) => name.startsWith('service.'));
+      expect(calls.map(({ name }) => name)).toEqual(
+        expect.arrayContaining([...Object.keys(inputs), 'service.setFields']),
+      );
       const refused = [
         {},
         { cookie: `auth_session=${admin.session}` },
@@ -132,7 +137,10 @@ onBothStacks(
         { authorization: `Bearer ${tokens.shop}x`, cookie: `auth_session=${admin.session}` },
         { cookie: `authorization=Bearer ${tokens.shop}` },
       ];
-      for (const [method, name, input] of calls) {
+      for (const { name, type } of calls) {
+        const method = type === 'query' ? 'GET' : 'POST';
+        // Without an input too: it is not looked at before the token.
+        const input = inputs[name] ?? {};
         const query = method === 'GET' ? `?input=${encodeURIComponent(JSON.stringify(input))}` : '';
         for (const headers of refused) {
           const response = await fetch(`${stack().url}/trpc/${name}${query}`, {
@@ -140,7 +148,7 @@ onBothStacks(
             headers: { 'content-type': 'application/json', ...headers },
             ...(method === 'POST' && { body: JSON.stringify(input) }),
           });
-          expect(response.status, JSON.stringify(headers)).toBe(401);
+          expect(response.status, `${name} ${JSON.stringify(headers)}`).toBe(401);
           expect(await response.json()).toMatchObject({ error: { data: { code: 'UNAUTHENTICATED' } } });
         }
       }
@@ -160,7 +168,7 @@ onBothStacks(
       expect(response.headers.getSetCookie()).toEqual([]);
     });
 
-    test('a session token never appears in a URL, and the call has no REST path', async () => {
+    test('service calls take no token in a URL and have no REST path', async () => {
       const { session } = await loggedIn(scenario());
       const headers = { authorization: `Bearer ${tokens.shop}` };
       const input = encodeURIComponent(JSON.stringify({ token: session }));

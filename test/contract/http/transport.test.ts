@@ -1,10 +1,11 @@
 import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { ask } from '../../rig/client/raw.ts';
 import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
 import { inTime, until } from '../../rig/until.ts';
 import { callerOf, paths } from '../rig/callers.ts';
+import { relyingParty } from '../rig/relying-party.ts';
 import { administrator, isAlive, loggedIn, onBothStacks, onStack, PASSWORD, verified } from '../rig/scenario.ts';
 
 /** interface.md section 5, exactly. */
@@ -42,6 +43,11 @@ onBothStacks((stack) => {
       { within: 5000, what: 'the end of the connection' },
     );
 
+  // The OpenID provider exists while there is an application.
+  beforeAll(async () => {
+    await relyingParty({ stack: stack(), call: callerOf('rest', stack().url) });
+  });
+
   // checks: 65
   test.each<[string, string, string, number, { headers?: Record<string, string>; body?: string; times?: number }?]>([
     ['an answer', 'GET', '/api/users', 200],
@@ -76,6 +82,18 @@ onBothStacks((stack) => {
     ['a file that is not there', 'GET', '/uploads/x.png', 404],
     ['an unknown procedure', 'GET', '/trpc/nope', 404],
     ['an odd method', 'DELETE', '/api/profile', 404],
+    ['a file without a signature', 'GET', '/private/x.png', 403],
+    ['no key for the feed', 'GET', '/api/events', 401],
+    ['the metadata of the OpenID provider', 'GET', '/.well-known/openid-configuration', 200],
+    ['its keys', 'GET', '/oauth/jwks', 200],
+    ['a refused request for tokens', 'POST', '/oauth/token', 400],
+    [
+      'a refused authorization request',
+      'GET',
+      '/oauth/authorize?client_id=x',
+      400,
+      { headers: { accept: 'text/html' } },
+    ],
   ])(
     '%s carries every security header and reveals no software',
     async (_, method, path, status, { headers: own, body, times = 1 } = {}) => {
@@ -94,7 +112,8 @@ onBothStacks((stack) => {
       expect(headers).toMatchObject(securityHeaders(host));
       for (const name of ['x-powered-by', 'server', 'via']) expect(headers).not.toHaveProperty(name);
       const text = await response.text();
-      if (/^[[{]/.test(text)) expect(headers['content-type']).toBe('application/json; charset=utf-8');
+      if (/^[[{]/.test(text))
+        expect(headers['content-type']).toMatch(/^application\/(?:jwk-set\+)?json; charset=utf-8$/);
       // A page is not an error.
       if (status < 400 || own?.['accept']) return;
       expect(Object.keys(JSON.parse(text))).not.toContain('stack');

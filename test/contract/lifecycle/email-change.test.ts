@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, describe, expect, test } from 'vitest';
 import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
-import { freshSubject, loginsThrough, somebody } from '../../provider/login.ts';
+import { freshSubject, identityClaims, loginsThrough } from '../../provider/login.ts';
 import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
 import type { Stack } from '../../rig/stack.ts';
 import { until } from '../../rig/until.ts';
@@ -189,7 +189,7 @@ everywhere(
     // checks: 68
     test('a click of an owner with a planted session does not give the email to the attacker', async () => {
       const { call, stack } = scenario();
-      const identity = somebody();
+      const identity = identityClaims();
       const attacker = await logInThrough(stack, identity);
       const victim = freshEmail();
       const own = attacker.browser.cookies.get('auth_browser');
@@ -409,7 +409,7 @@ everywhere(
       // checks: 69
       test('removes login methods added since seven days before the request, and reports older ones', async () => {
         const { call, stack } = scenario();
-        const owner = somebody();
+        const owner = identityClaims();
         const { session = '' } = await logInThrough(stack, owner);
         const { data } = await call('profile.get', undefined, { session });
         const { id } = data.user;
@@ -419,7 +419,7 @@ everywhere(
              values (?, ?, ?, ?, 'acme', 1, null, ?)`,
             [crypto.randomUUID(), id, provider.url, subject, Date.now() - beforeMs],
           );
-        const [older, newer] = [somebody().sub, somebody().sub];
+        const [older, newer] = [identityClaims().sub, identityClaims().sub];
         await link(older, 7 * DAY_MS + HOUR_MS);
         await link(newer, 7 * DAY_MS - HOUR_MS);
         const email = freshEmail();
@@ -439,7 +439,7 @@ everywhere(
         const undo = await mailedToken(stack, owner.email, 'undo-email-change');
         await pass(7 * DAY_MS - HOUR_MS / 2);
         // The provider verifies the new address, so its identity is linked.
-        await logInThrough(stack, somebody({ email }));
+        await logInThrough(stack, identityClaims({ email }));
         const identities = () => stack.database('select subject from identities where user_id = ?', [id]);
         expect(await identities()).toHaveLength(4);
         const reply = await call('account.undoEmailChange', { token: undo });
@@ -478,7 +478,7 @@ everywhere(
         const { id, former } = await changed();
         const person = { name: 'Mallory', email: former, password: PASSWORD };
         expectRefusal(await call('auth.register', person), 409, 'EMAIL_TAKEN');
-        expect((await logInThrough(stack, somebody({ email: former }))).session).toBeUndefined();
+        expect((await logInThrough(stack, identityClaims({ email: former }))).session).toBeUndefined();
         expect(await stack.database('select id from users where email = ?', [former])).toEqual([]);
         await expire(stack, id, 7 * DAY_MS + 1000);
         expect(await call('auth.register', person)).toMatchObject({ code: undefined, data: { success: true } });

@@ -6,6 +6,7 @@ import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
 import { until } from '../../rig/until.ts';
 import { callerOf, paths, type Reply } from '../rig/callers.ts';
 import {
+  eventsOf,
   expectRefusal,
   isAlive,
   loggedIn,
@@ -227,7 +228,7 @@ onBothStacks((stack, name) => {
       const { email } = squatted;
       const verification = await mailedToken(stack, email, 'verify-email');
       await stack.database(
-        "update users set bio = 'evil', location = 'evil', website = 'https://evil.test', avatar = 'https://evil.test/a.png' where id = ?",
+        "update users set bio = 'evil', location = 'evil', website = 'https://evil.test', avatar = 'https://evil.test/a.png', language = 'en', fields = '{\"nickname\":\"evil\"}' where id = ?",
         [squatted.id],
       );
       const token = await askFor(email);
@@ -238,6 +239,8 @@ onBothStacks((stack, name) => {
       const { data } = await call('profile.get', undefined, { session });
       const name = email.slice(0, email.indexOf('@'));
       expect(data.user).toMatchObject({ emailVerified: true, name, bio: '', location: '', website: '', avatar: '' });
+      const fields = 'name, bio, location, website, avatar, language, fields.nickname';
+      expect(await eventsOf(stack, squatted.id, 'profile-changed')).toEqual([{ fields }]);
     });
 
     // checks: 37

@@ -2,7 +2,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, describe, expect, test } from 'vitest';
 import { Browser } from '../../provider/browser.ts';
 import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
-import { identitiesOf, loginsThrough, profileOf, somebody, usersWith } from '../../provider/login.ts';
+import { identitiesOf, identityClaims, loginsThrough, profileOf, usersWith } from '../../provider/login.ts';
 import { freshEmail } from '../../rig/servers/address.ts';
 import type { Stack } from '../../rig/stack.ts';
 import { callerOf } from '../rig/callers.ts';
@@ -63,7 +63,7 @@ async function expectNothing(stack: Stack, email: string): Promise<void> {
 }
 
 /** The refusal of a callback over /trpc by the typed client. */
-async function refusalOverRpc(stack: Stack, claims: ReturnType<typeof somebody>) {
+async function refusalOverRpc(stack: Stack, claims: ReturnType<typeof identityClaims>) {
   const rpc = callerOf('trpc', stack.url);
   const started = await rpc('auth.idp.start', { provider: 'acme' });
   const cookie = started.setCookies.map((line) => line.split(';')[0]).join('; ');
@@ -93,7 +93,7 @@ function refusesStrangers(scenario: () => Scenario, addressOf: () => string): vo
   test('a first login through a provider creates no account, verified or not', async () => {
     const { stack } = scenario();
     for (const email_verified of [true, false]) {
-      const stranger = somebody({ email: addressOf(), email_verified });
+      const stranger = identityClaims({ email: addressOf(), email_verified });
       expect(await logInThrough(stack, stranger)).toMatchObject({ location: CLOSED, session: undefined });
       expectRefusal(await refusalOverRpc(stack, stranger), 403, 'REGISTRATION_CLOSED');
       expect(await identitiesOf(stack, stranger.sub)).toEqual([]);
@@ -104,7 +104,7 @@ function refusesStrangers(scenario: () => Scenario, addressOf: () => string): vo
   test('a provider that does not verify the email does not reveal its owner', async () => {
     const { stack } = scenario();
     const { email } = await storedUser(scenario(), { email: addressOf() });
-    const claims = somebody({ email, email_verified: false });
+    const claims = identityClaims({ email, email_verified: false });
     expect((await logInThrough(stack, claims)).location).toBe(CLOSED);
     expect(await identitiesOf(stack, claims.sub)).toEqual([]);
   });
@@ -118,7 +118,7 @@ function refusesStrangers(scenario: () => Scenario, addressOf: () => string): vo
     const reset = await call('auth.resetPassword', { token, email: person.email, password: PASSWORD });
     expect(reset.status).toBe(200);
     await logIn(call, person);
-    const claims = somebody({ email: person.email });
+    const claims = identityClaims({ email: person.email });
     for (let i = 0; i < 2; i++) {
       const login = await logInThrough(stack, claims);
       expect(login.location).toBe('/dashboard');
@@ -131,7 +131,7 @@ function refusesStrangers(scenario: () => Scenario, addressOf: () => string): vo
     const { id, session } = await storedUser(scenario(), { email: addressOf() });
     const browser = new Browser();
     browser.cookies.set('auth_session', session);
-    const claims = somebody({ email: addressOf(), email_verified: false });
+    const claims = identityClaims({ email: addressOf(), email_verified: false });
     const location = await browser.redirectOf(`${stack.url}/auth/acme?link=1`);
     const callback = provider.authorize(new URL(location), claims);
     const end = await browser.redirectOf(new URL(callback.pathname + callback.search, stack.url));
@@ -157,7 +157,7 @@ describe('closed', () => {
           const reply = await call('auth.register', registrant({ email, invitation: token }));
           expectRefusal(reply, 403, 'REGISTRATION_CLOSED');
         }
-        expect((await logInThrough(stack, somebody({ email }))).location).toBe(CLOSED);
+        expect((await logInThrough(stack, identityClaims({ email }))).location).toBe(CLOSED);
         await expectNothing(stack, email);
         expect(await invitationsOf(stack, email)).toHaveLength(1);
       });
@@ -312,10 +312,10 @@ function needsInvitation(scenario: () => Scenario, addressOf: () => string): voi
     const { stack } = scenario();
     const email = addressOf();
     const token = await invited(scenario(), email);
-    const doubtful = somebody({ email, email_verified: false });
+    const doubtful = identityClaims({ email, email_verified: false });
     expect((await logInThrough(stack, doubtful)).location).toBe(CLOSED);
     expect(await invitationsOf(stack, email)).toHaveLength(1);
-    const claims = somebody({ email: email.toUpperCase() });
+    const claims = identityClaims({ email: email.toUpperCase() });
     const login = await logInThrough(stack, claims);
     expect(login.location).toBe('/dashboard');
     const profile = await profileOf(stack, login.session);
@@ -330,7 +330,7 @@ function needsInvitation(scenario: () => Scenario, addressOf: () => string): voi
     const { stack } = scenario();
     const email = addressOf();
     await storedInvitation(stack, email, -1);
-    expect((await logInThrough(stack, somebody({ email }))).location).toBe(CLOSED);
+    expect((await logInThrough(stack, identityClaims({ email }))).location).toBe(CLOSED);
     await expectNoUser(stack, email);
   });
 
@@ -340,10 +340,10 @@ function needsInvitation(scenario: () => Scenario, addressOf: () => string): voi
     const invitation = await storedInvitation(stack, email);
     const [{ code }, login] = await Promise.all([
       call('auth.register', registrant({ email, invitation })),
-      logInThrough(stack, somebody({ email })),
+      logInThrough(stack, identityClaims({ email })),
     ]);
     expect([undefined, 'INVALID_TOKEN', 'EMAIL_TAKEN']).toContain(code);
-    // The provider verifies the email of the account, whoever created it.
+    // The provider verifies the email of the account, also if the other request created it.
     expect([CLOSED, '/dashboard']).toContain(login.location);
     expect(code === undefined || login.location === '/dashboard').toBe(true);
     const users = await usersWith(stack, email);
@@ -407,8 +407,8 @@ describe('domains', () => {
 
       test('a provider admits an email of the domain: immediately if verified, else by mail', async () => {
         const { call, stack } = scenario();
-        expect((await logInThrough(stack, somebody())).location).toBe('/dashboard');
-        const doubtful = somebody({ email_verified: false });
+        expect((await logInThrough(stack, identityClaims())).location).toBe('/dashboard');
+        const doubtful = identityClaims({ email_verified: false });
         const { location, browser } = await logInThrough(stack, doubtful);
         expect(location).toBe('/verify-email');
         const token = await mailedToken(stack, doubtful.email, 'verify-email');
@@ -418,7 +418,7 @@ describe('domains', () => {
 
       test('an admitted email is no way to another one', async () => {
         const { call, stack } = scenario();
-        const claims = somebody({ email_verified: false });
+        const claims = identityClaims({ email_verified: false });
         expect((await logInThrough(stack, claims)).location).toBe('/verify-email');
         for (const email_verified of [true, false]) {
           const moved = { ...claims, email: elsewhere(), email_verified };

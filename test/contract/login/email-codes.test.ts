@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, describe, expect, test } from 'vitest';
 import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
-import { identitiesOf, loginsThrough, somebody } from '../../provider/login.ts';
+import { identitiesOf, identityClaims, loginsThrough } from '../../provider/login.ts';
+import { entriesOf } from '../../rig/observe/key-value-view.ts';
 import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
 import { until } from '../../rig/until.ts';
 import { askForCode, mailedCode, otherThan } from '../rig/mailed-codes.ts';
@@ -46,6 +47,16 @@ async function codeFor({ call, stack }: Scenario, email: string, count = 1) {
 
 everywhere(
   (scenario) => {
+    // checks: 37
+    test('neither the key-value store nor the log has the token of the browser that asked', async () => {
+      const { call, stack } = scenario();
+      const pending = await askForCode(call, freshEmail());
+      const stored = JSON.stringify(await entriesOf(stack));
+      expect(stored).toContain('email-code:');
+      expect(stored).not.toContain(pending);
+      expect(stack.services.map((service) => service.output()).join('')).not.toContain(pending);
+    });
+
     test('a code logs in once, in the browser that asked, and the login is reported like any other', async () => {
       const { call, stack } = scenario();
       const person = await verified(scenario());
@@ -227,6 +238,8 @@ everywhere(
       expect(reply.data.user.name).not.toBe('Mallory');
       const [user] = await usersWith(scenario(), stranger.email);
       expect(user).toMatchObject({ id: stranger.id, email_verified: 1, password_hash: null });
+      expect(await eventsOf(stack, stranger.id, 'profile-changed')).toEqual([{ fields: 'name' }]);
+      expect(await eventsOf(stack, stranger.id, 'verified')).toHaveLength(1);
       expectRefusal(
         await call('auth.login', { email: stranger.email, password: PASSWORD }),
         401,
@@ -238,17 +251,22 @@ everywhere(
     });
 
     test('in the browser that registered, a code proves the password, as the link does', async () => {
-      const { call } = scenario();
+      const { call, stack } = scenario();
       const person = await registered(scenario());
       const { pending, code } = await codeFor(scenario(), person.email);
       const reply = await call('auth.finishEmailCode', { code }, { pending, browser: person.browser });
       expect(reply.data.user.name).toBe(person.name);
       expect((await call('auth.login', person)).status).toBe(200);
+      expect(await eventsOf(stack, person.id, 'verified')).toHaveLength(1);
+      // An account that is verified already becomes so no second time.
+      const again = await codeFor(scenario(), person.email, 2);
+      expect((await call('auth.finishEmailCode', { code: again.code }, { pending: again.pending })).status).toBe(200);
+      expect(await eventsOf(stack, person.id, 'verified')).toHaveLength(1);
     });
 
     test('an unproven identity goes, also of a verified account, and its sessions end', async () => {
       const { call, stack } = scenario();
-      const claims = somebody({ email_verified: false });
+      const claims = identityClaims({ email_verified: false });
       await logInThrough(stack, claims);
       const token = await mailedToken(stack, claims.email, 'verify-email');
       expect((await call('auth.verifyEmail', { token })).data.unproven).toHaveLength(1);

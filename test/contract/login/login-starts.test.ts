@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'vitest';
 import { Browser } from '../../provider/browser.ts';
 import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
-import { atInstance, begin, somebody } from '../../provider/login.ts';
+import { atInstance, begin, identityClaims } from '../../provider/login.ts';
 import { ask } from '../../rig/client/raw.ts';
 import { entriesOf } from '../../rig/observe/key-value-view.ts';
 import { clientAddress } from '../../rig/servers/address.ts';
@@ -66,7 +66,7 @@ onBothStacks(
 
     test('HEAD completes no login', async () => {
       const { browser, request } = await begin(stack());
-      const callback = atInstance(stack(), provider.authorize(request, somebody()));
+      const callback = atInstance(stack(), provider.authorize(request, identityClaims()));
       for (const url of [callback, `${stack().url}/trpc/auth.idp.callback`]) {
         expect((await browser.go(url, { method: 'HEAD' })).status).toBe(204);
         expect(browser.setCookies).toEqual([]);

@@ -7,7 +7,7 @@ import {
   secondsFromNow,
   startHostileProvider,
 } from '../../provider/hostile.ts';
-import { atInstance, begin, identitiesOf, profileOf, somebody } from '../../provider/login.ts';
+import { atInstance, begin, identitiesOf, identityClaims, profileOf } from '../../provider/login.ts';
 import type { Stack } from '../../rig/stack.ts';
 import { callerOf } from '../rig/callers.ts';
 import { eventsOf, expectRefusal, isAlive, onBothStacks, sessionIn } from '../rig/scenario.ts';
@@ -44,7 +44,7 @@ onBothStacks(
 
     /** A user of both providers with an app. */
     const user = async () => {
-      const claims = somebody();
+      const claims = identityClaims();
       const { session = '' } = await through(stack(), claims);
       await through(stack(), claims, { name: 'trusted' });
       const { id } = await profileOf(stack(), session);
@@ -77,7 +77,7 @@ onBothStacks(
       'an identity at %s is not linked by its email to an account with an app',
       async (name) => {
         const person = await withApp({ call, stack: stack() });
-        const claims = somebody({ email: person.email });
+        const claims = identityClaims({ email: person.email });
         for (const query of ['', '?restore=1']) {
           const { location, session, pending } = await through(stack(), claims, { name, query });
           expect([location, session, pending]).toEqual(['/login?error=identity_not_linked', undefined, undefined]);
@@ -87,7 +87,7 @@ onBothStacks(
     );
 
     test('an identity with another email is not moved to an account with an app', async () => {
-      const claims = somebody();
+      const claims = identityClaims();
       await through(stack(), claims);
       const person = await withApp({ call, stack: stack() });
       await stack().database('update users set email_verified = 0 where email = ?', [claims.email]);

@@ -1,7 +1,8 @@
 import { afterAll, expect, test } from 'vitest';
 import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
-import { atInstance, begin, somebody } from '../../provider/login.ts';
+import { atInstance, begin, identityClaims } from '../../provider/login.ts';
 import { freshEmail } from '../../rig/servers/address.ts';
+import { askForCode, mailedCode } from '../rig/mailed-codes.ts';
 import {
   administrator,
   everywhere,
@@ -30,6 +31,11 @@ everywhere(
       const reply = await scenario().call('auth.register', { ...ada, returnTo });
       expect(reply.data).toEqual({ ...done, user: expect.anything() });
       return ada.email;
+    };
+    const invite = async (email: string, returnTo = BASKET) => {
+      const { session } = await administrator(scenario());
+      const reply = await scenario().call('users.invite', { email, returnTo }, { session });
+      expect(reply.data).toMatchObject({ success: true });
     };
     const verify = async (token: string) => (await scenario().call('auth.verifyEmail', { token })).data;
 
@@ -62,19 +68,52 @@ everywhere(
 
     test('that of an invitation is told by the registration', async () => {
       const { stack, call } = scenario();
-      const { session } = await administrator(scenario());
       const ada = person();
-      const invited = await call('users.invite', { email: ada.email, returnTo: BASKET }, { session });
-      expect(invited.data).toMatchObject({ success: true });
+      await invite(ada.email);
       const invitation = await mailedToken(stack, ada.email, 'register');
       // What the form was opened with does not count: the invitation does.
       const reply = await call('auth.register', { ...ada, invitation, returnTo: '/elsewhere' });
       expect(reply.data).toMatchObject({ success: true, returnTo: BASKET });
     });
 
+    test('that of an invitation is where a first login through a provider ends, unless it began with another', async () => {
+      const { stack } = scenario();
+      const endOf = async (claims = identityClaims(), name = 'acme') => {
+        await invite(claims.email);
+        const { browser, request } = await begin(stack, undefined, name);
+        const location = await browser.redirectOf(atInstance(stack, provider.authorize(request, claims)));
+        const invitations = await stack.database('select id from invitations where email = ?', [claims.email]);
+        return { location, isUsed: invitations.length === 0 };
+      };
+      expect(await endOf()).toEqual({ location: BASKET, isUsed: true });
+      const other = await endOf(undefined, `acme?${new URLSearchParams({ returnTo: '/elsewhere' })}`);
+      expect(other).toEqual({ location: '/elsewhere', isUsed: true });
+      // Another person may have stated the address.
+      const unproven = await endOf(identityClaims({ email_verified: false }));
+      expect(unproven).toEqual({ location: '/verify-email', isUsed: false });
+    });
+
+    test('that of an invitation is told by the first login by a mailed code', async () => {
+      const { stack, call } = scenario();
+      const told = async (email: string) => {
+        const pending = await askForCode(call, email);
+        return (await call('auth.finishEmailCode', { code: await mailedCode(stack, email) }, { pending })).data;
+      };
+      const email = freshEmail();
+      await invite(email);
+      expect(await told(email)).toMatchObject({ success: true, returnTo: BASKET });
+      const other = freshEmail();
+      await invite(other);
+      await stack.database('update invitations set return_to = ? where email = ?', [
+        'https://gone.example.test/',
+        other,
+      ]);
+      expect(await told(other)).not.toHaveProperty('returnTo');
+    });
+
     test('that of a provider login whose address must be confirmed is told by the confirmation', async () => {
       const { stack } = scenario();
-      const claims = somebody({ email_verified: false });
+      const claims = identityClaims({ email_verified: false });
       const { browser, request } = await begin(stack, undefined, `acme?${new URLSearchParams({ returnTo: BASKET })}`);
       await browser.redirectOf(atInstance(stack, provider.authorize(request, claims)));
       const token = await mailedToken(stack, String(claims.email), 'verify-email');
@@ -116,5 +155,5 @@ everywhere(
       },
     );
   },
-  { env: { ...environmentFor(provider), ALLOWED_ORIGINS: FRONT_END } },
+  { env: { ...environmentFor(provider), ALLOWED_ORIGINS: FRONT_END, EMAIL_CODES: 'on' } },
 );

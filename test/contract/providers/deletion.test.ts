@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'vitest';
 import { Browser } from '../../provider/browser.ts';
 import { type Claims, environmentFor, startHostileProvider } from '../../provider/hostile.ts';
-import { atInstance, begin, loginsThrough, profileOf, somebody, usersWith } from '../../provider/login.ts';
+import { atInstance, begin, identityClaims, loginsThrough, profileOf, usersWith } from '../../provider/login.ts';
 import type { Stack } from '../../rig/stack.ts';
 import { callerOf } from '../rig/callers.ts';
 import { onBothStacks, PASSWORD, verified } from '../rig/scenario.ts';
@@ -22,7 +22,7 @@ onBothStacks(
     const call = (...given: Parameters<ReturnType<typeof callerOf>>) => callerOf('rest', stack().url)(...given);
 
     const gone = async () => {
-      const claims = somebody();
+      const claims = identityClaims();
       const { session } = await logInThrough(stack(), claims);
       const { id } = await profileOf(stack(), session);
       expect((await call('account.delete', undefined, { session })).status).toBe(200);
@@ -43,7 +43,7 @@ onBothStacks(
     });
 
     test('restoring an account that is not deleted is a login; restoring creates no account', async () => {
-      const claims = somebody();
+      const claims = identityClaims();
       expect((await restoreThrough(stack(), claims)).location).toBe('/login?error=account_removed');
       expect(await usersWith(stack(), claims.email)).toEqual([]);
       const { session } = await logInThrough(stack(), claims);
@@ -58,7 +58,7 @@ onBothStacks(
       const session = /auth_session=([^;]*)/.exec(reply.setCookies.join())?.[1];
       expect((await call('account.delete', undefined, { session })).status).toBe(200);
       for (const enter of [logInThrough, restoreThrough]) {
-        const { location } = await enter(stack(), somebody({ email, email_verified: false }));
+        const { location } = await enter(stack(), identityClaims({ email, email_verified: false }));
         expect(location).toBe('/login?error=email_unverified');
       }
       expect((await call('users.get', { id })).status).toBe(404);

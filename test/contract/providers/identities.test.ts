@@ -1,9 +1,17 @@
 import { afterAll, expect, test } from 'vitest';
 import { type Claims, environmentFor, type Lie, startHostileProvider } from '../../provider/hostile.ts';
-import { freshSubject, identitiesOf, loginsThrough, profileOf, somebody, usersWith } from '../../provider/login.ts';
+import {
+  freshSubject,
+  identitiesOf,
+  identityClaims,
+  loginsThrough,
+  profileOf,
+  usersWith,
+} from '../../provider/login.ts';
 import { freshEmail } from '../../rig/servers/address.ts';
 import { callerOf } from '../rig/callers.ts';
 import {
+  eventsOf,
   isAlive,
   loggedIn,
   logIn,
@@ -23,7 +31,7 @@ afterAll(() => provider.close());
 onBothStacks(
   (stack) => {
     test('a new user gets an account with the claims of the provider', async () => {
-      const person = somebody({ email: freshEmail().replace('user', 'USER') });
+      const person = identityClaims({ email: freshEmail().replace('user', 'USER') });
       const { location, session, browser } = await logInAs(stack(), person);
       expect(location).toBe('/dashboard');
       expect(browser.setCookies).toContainEqual(
@@ -51,7 +59,7 @@ onBothStacks(
       ['a picture that is a script', { picture: 'javascript:alert(1)', name: undefined }, { avatar: '' }],
       ['a picture that is no text', { picture: 7, name: undefined }, { avatar: '' }],
     ])('%s is replaced by known data', async (_, claims, expected) => {
-      const person = somebody(claims);
+      const person = identityClaims(claims);
       const { location, session } = await logInAs(stack(), person);
       expect(location).toBe('/dashboard');
       const name = person.email.slice(0, person.email.indexOf('@'));
@@ -60,13 +68,13 @@ onBothStacks(
 
     test('an email with a short local part becomes the name', async () => {
       const email = `a@${freshEmail('x').replace('@', '.')}`;
-      const { session } = await logInAs(stack(), somebody({ email, name: undefined }));
+      const { session } = await logInAs(stack(), identityClaims({ email, name: undefined }));
       expect(await profileOf(stack(), session)).toMatchObject({ name: email });
     });
 
     // checks: 46
     test('rule 1: the same subject is the same user, whatever the email', async () => {
-      const person = somebody();
+      const person = identityClaims();
       const first = await logInAs(stack(), person);
       const before = await profileOf(stack(), first.session);
       const other = await loggedIn({ stack: stack(), call: callerOf('rest', stack().url) });
@@ -88,7 +96,7 @@ onBothStacks(
       const call = callerOf('rest', stack().url);
       const local = await loggedIn({ stack: stack(), call });
       await call('profile.update', { bio: 'Mine' }, { session: local.session });
-      const first = somebody({ email: local.email });
+      const first = identityClaims({ email: local.email });
       const { location, session } = await logInAs(stack(), first);
       expect(location).toBe('/dashboard');
       expect(await profileOf(stack(), session)).toMatchObject({
@@ -101,7 +109,7 @@ onBothStacks(
       expect(await isAlive(call, local.session)).toBe(true);
       await logIn(call, local);
       // Several identities, one user.
-      const second = await logInAs(stack(), somebody({ email: local.email.toUpperCase() }));
+      const second = await logInAs(stack(), identityClaims({ email: local.email.toUpperCase() }));
       expect(await profileOf(stack(), second.session)).toMatchObject({ id: local.id });
     });
 
@@ -115,7 +123,7 @@ onBothStacks(
       await stack().database("update users set bio = 'Trap', website = 'https://evil.test' where id = ?", [
         squatted.id,
       ]);
-      const { location, session } = await logInAs(stack(), somebody({ email: squatted.email }));
+      const { location, session } = await logInAs(stack(), identityClaims({ email: squatted.email }));
       expect(location).toBe('/dashboard');
       expect(await profileOf(stack(), session)).toMatchObject({
         id: squatted.id,
@@ -126,6 +134,7 @@ onBothStacks(
         provider: 'acme',
         emailVerified: true,
       });
+      expect(await eventsOf(stack(), squatted.id, 'profile-changed')).toEqual([{ fields: 'name, bio, website' }]);
       const login = await call('auth.login', { email: squatted.email, password: PASSWORD });
       expect([login.status, login.code]).toEqual([401, 'INVALID_CREDENTIALS']);
       expect((await call('auth.verifyEmail', { token })).code).toBe('INVALID_TOKEN');
@@ -137,9 +146,9 @@ onBothStacks(
     // checks: 45
     test('rule 2: a squatter does not keep the identity that created the account', async () => {
       const email = freshEmail();
-      const squatter = somebody({ email, email_verified: false });
+      const squatter = identityClaims({ email, email_verified: false });
       expect((await logInAs(stack(), squatter)).location).toBe('/verify-email');
-      const owner = await logInAs(stack(), somebody({ email }));
+      const owner = await logInAs(stack(), identityClaims({ email }));
       expect(owner.location).toBe('/dashboard');
       const back = await logInAs(stack(), squatter);
       expect([back.location, back.session]).toEqual(['/login?error=email_unverified', undefined]);
@@ -148,7 +157,7 @@ onBothStacks(
 
     test('a password reset also removes the identity of a squatter', async () => {
       const call = callerOf('rest', stack().url);
-      const squatter = somebody({ email_verified: false });
+      const squatter = identityClaims({ email_verified: false });
       await logInAs(stack(), squatter);
       await call('auth.forgotPassword', { email: squatter.email });
       const token = await mailedToken(stack(), squatter.email, 'reset-password');
@@ -172,7 +181,7 @@ onBothStacks(
         registered({ stack: stack(), call }),
       ]);
       for (const { email } of [taken, squatted]) {
-        const person = somebody({ email, ...claims });
+        const person = identityClaims({ email, ...claims });
         const { location, session } = await logInAs(stack(), person);
         expect([location, session]).toEqual(['/login?error=email_unverified', undefined]);
         expect(await identitiesOf(stack(), person.sub)).toEqual([]);
@@ -181,7 +190,7 @@ onBothStacks(
 
     test('rule 4: a new user with an unverified email must verify it first', async () => {
       const call = callerOf('rest', stack().url);
-      const person = somebody({ email_verified: false });
+      const person = identityClaims({ email_verified: false });
       const { location, session } = await logInAs(stack(), person);
       expect([location, session]).toEqual(['/verify-email', undefined]);
       expect(await usersWith(stack(), person.email)).toEqual([expect.objectContaining({ email_verified: 0 })]);
@@ -193,7 +202,7 @@ onBothStacks(
     });
 
     test('an unverified user can get another link, within the limit', async () => {
-      const person = somebody({ email_verified: false });
+      const person = identityClaims({ email_verified: false });
       for (let i = 0; i < 12; i++) expect((await logInAs(stack(), person)).location).toBe('/verify-email');
       await mailsSettled(stack(), person.email);
       const sent = await stack().database("select id from outbox where email = ? and state = 'sent'", [person.email]);
@@ -202,11 +211,17 @@ onBothStacks(
     });
 
     test('an unverified user can log in once the provider verifies the same email', async () => {
-      const person = somebody({ email_verified: false });
+      const person = identityClaims({ email_verified: false });
       await logInAs(stack(), person);
-      const { location, session } = await logInAs(stack(), { ...person, email_verified: true });
-      expect(location).toBe('/dashboard');
-      expect(await profileOf(stack(), session)).toMatchObject({ email: person.email, emailVerified: true });
+      const [user] = await usersWith(stack(), person.email);
+      const becameVerified = () => eventsOf(stack(), user?.id ?? '', 'verified');
+      expect(await becameVerified()).toEqual([]);
+      for (let i = 0; i < 2; i++) {
+        const { location, session } = await logInAs(stack(), { ...person, email_verified: true });
+        expect(location).toBe('/dashboard');
+        expect(await profileOf(stack(), session)).toMatchObject({ email: person.email, emailVerified: true });
+        expect(await becameVerified()).toHaveLength(1);
+      }
     });
 
     test.each([
@@ -216,7 +231,7 @@ onBothStacks(
       'an unverified user with a mistyped email can continue with the right one, %s',
       async (_, emailVerified, end) => {
         const call = callerOf('rest', stack().url);
-        const person = somebody({ email_verified: false });
+        const person = identityClaims({ email_verified: false });
         await logInAs(stack(), person);
         const token = await mailedToken(stack(), person.email, 'verify-email');
         const [before] = await usersWith(stack(), person.email);
@@ -226,6 +241,8 @@ onBothStacks(
         expect(await usersWith(stack(), corrected.email)).toEqual([
           { id: before?.id, email_verified: emailVerified ? 1 : 0 },
         ]);
+        const change = { from: person.email, to: corrected.email };
+        expect(await eventsOf(stack(), before?.id ?? '', 'email-changed')).toEqual([change]);
         expect((await call('auth.verifyEmail', { token })).code).toBe('INVALID_TOKEN');
       },
     );
@@ -233,7 +250,7 @@ onBothStacks(
     test('an unverified user with a mistyped email joins the account of the right one once it is verified', async () => {
       const call = callerOf('rest', stack().url);
       const { session, ...owner } = await loggedIn({ stack: stack(), call });
-      const person = somebody({ email_verified: false });
+      const person = identityClaims({ email_verified: false });
       await logInAs(stack(), person);
       const back = await logInAs(stack(), { ...person, email: owner.email, email_verified: true });
       expect(back.location).toBe('/dashboard');
@@ -247,9 +264,9 @@ onBothStacks(
 
     test('an account with a mistyped email and another login method stays', async () => {
       const owner = await verified({ stack: stack(), call: callerOf('rest', stack().url) });
-      const person = somebody({ email_verified: false });
+      const person = identityClaims({ email_verified: false });
       await logInAs(stack(), person);
-      const second = somebody();
+      const second = identityClaims();
       const [mistyped] = await usersWith(stack(), person.email);
       await stack().database(
         "insert into identities (id, user_id, issuer, subject, provider, proven, created_at) values (?, ?, ?, ?, 'acme', 0, 0)",
@@ -262,7 +279,7 @@ onBothStacks(
 
     test('an unverified user cannot reach another account by taking its email', async () => {
       const other = await verified({ stack: stack(), call: callerOf('rest', stack().url) });
-      const person = somebody({ email_verified: false });
+      const person = identityClaims({ email_verified: false });
       await logInAs(stack(), person);
       const { location } = await logInAs(stack(), { ...person, email: other.email });
       expect(location).toBe('/verify-email');
@@ -279,7 +296,7 @@ onBothStacks(
       ['no text', { email: ['a@example.test'] }],
       ['too long', { email: `${'a'.repeat(65)}@example.test` }],
     ])('an unusable email creates no account: %s', async (_, claims) => {
-      const person = somebody(claims);
+      const person = identityClaims(claims);
       const { location, session } = await logInAs(stack(), person);
       expect([location, session]).toEqual(['/login?error=oauth_failed', undefined]);
       expect(await identitiesOf(stack(), person.sub)).toEqual([]);
@@ -290,14 +307,14 @@ onBothStacks(
       ['is not ASCII', 'é'],
       ['is too long', 'x'.repeat(256)],
     ])('a subject that %s is refused', async (_, sub) => {
-      const { location, session } = await logInAs(stack(), somebody({ sub }));
+      const { location, session } = await logInAs(stack(), identityClaims({ sub }));
       expect([location, session]).toEqual(['/login?error=oauth_failed', undefined]);
     });
 
     test('subjects are case-sensitive', async () => {
       const sub = freshSubject();
-      const one = await logInAs(stack(), somebody({ sub }));
-      const two = await logInAs(stack(), somebody({ sub: sub.toUpperCase() }));
+      const one = await logInAs(stack(), identityClaims({ sub }));
+      const two = await logInAs(stack(), identityClaims({ sub: sub.toUpperCase() }));
       const ids = await Promise.all([one, two].map(async ({ session }) => (await profileOf(stack(), session)).id));
       expect(new Set(ids).size).toBe(2);
     });
@@ -305,7 +322,7 @@ onBothStacks(
     // checks: 46
     test('email and email_verified come from one source', async () => {
       const victim = await verified({ stack: stack(), call: callerOf('rest', stack().url) });
-      const person = somebody({ email: victim.email, email_verified: undefined, name: undefined });
+      const person = identityClaims({ email: victim.email, email_verified: undefined, name: undefined });
       const lie: Lie = {
         idToken: { email: victim.email },
         userinfo: { email: freshEmail(), email_verified: true, name: 'Mallory' },
@@ -316,7 +333,7 @@ onBothStacks(
     // checks: 18
     test('without a password, a password login gets the answer of a wrong password', async () => {
       const call = callerOf('rest', stack().url);
-      const person = somebody();
+      const person = identityClaims();
       await logInAs(stack(), person);
       const reply = await call('auth.login', { email: person.email, password: PASSWORD });
       expect([reply.status, reply.message]).toEqual([401, 'Invalid email or password']);

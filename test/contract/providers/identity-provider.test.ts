@@ -7,9 +7,9 @@ import {
   atInstance,
   begin,
   expectStateRefused,
+  identityClaims,
   loginsThrough,
   profileOf,
-  somebody,
   usersWith,
 } from '../../provider/login.ts';
 import { entriesOf } from '../../rig/observe/key-value-view.ts';
@@ -78,7 +78,7 @@ onBothStacks(
             headers: { 'x-forwarded-host': 'evil.test' },
           });
           expect(location).not.toContain('evil');
-          const callback = provider.authorize(new URL(location), somebody());
+          const callback = provider.authorize(new URL(location), identityClaims());
           callback.searchParams.set('redirect', 'https://evil.test');
           expect(await browser.redirectOf(atInstance(stack(), callback))).toBe('/dashboard');
         },
@@ -136,7 +136,7 @@ onBothStacks(
         ],
       ])('a callback %s is refused without a request to the provider', async (_, change) => {
         const { browser, request } = await begin(stack());
-        const person = somebody();
+        const person = identityClaims();
         const callback = atInstance(stack(), provider.authorize(request, person));
         change(callback, browser);
         const calls = provider.calls.length;
@@ -148,7 +148,7 @@ onBothStacks(
       // checks: 40
       test('of another browser is refused, and its own browser can still log in', async () => {
         const [mine, theirs] = await Promise.all([begin(stack()), begin(stack())]);
-        const callback = atInstance(stack(), provider.authorize(theirs.request, somebody()));
+        const callback = atInstance(stack(), provider.authorize(theirs.request, identityClaims()));
         await expectStateRefused(mine.browser, callback);
         expect(await theirs.browser.redirectOf(callback)).toBe('/dashboard');
       });
@@ -156,7 +156,7 @@ onBothStacks(
       // checks: 40
       test('works once', async () => {
         const { browser, request } = await begin(stack());
-        const callback = atInstance(stack(), provider.authorize(request, somebody()));
+        const callback = atInstance(stack(), provider.authorize(request, identityClaims()));
         const again = browser.copy();
         expect(await browser.redirectOf(callback)).toBe('/dashboard');
         expect(browser.setCookies).toContain('acme_oauth_state=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0; Secure');
@@ -166,10 +166,10 @@ onBothStacks(
       // checks: 40
       test('lasts ten minutes', async () => {
         const { browser, request } = await begin(stack());
-        const callback = atInstance(stack(), provider.authorize(request, somebody()));
+        const callback = atInstance(stack(), provider.authorize(request, identityClaims()));
         await makeFlowsOlder(stack(), 599_000);
         const late = await begin(stack());
-        const lateCallback = atInstance(stack(), provider.authorize(late.request, somebody()));
+        const lateCallback = atInstance(stack(), provider.authorize(late.request, identityClaims()));
         expect(await browser.redirectOf(callback)).toBe('/dashboard');
         await makeFlowsOlder(stack(), 600_000);
         await expectStateRefused(late.browser, lateCallback);
@@ -186,7 +186,7 @@ onBothStacks(
         expect(await browser.redirectOf(callback)).toBe('/login?error=cancelled');
         expect(browser.cookies.has('acme_oauth_state')).toBe(false);
         browser.cookies.set('acme_oauth_state', cookie);
-        await expectStateRefused(browser, atInstance(stack(), provider.authorize(request, somebody())));
+        await expectStateRefused(browser, atInstance(stack(), provider.authorize(request, identityClaims())));
       });
 
       // checks: 47
@@ -197,7 +197,7 @@ onBothStacks(
         ['with a code too', (callback) => callback.searchParams.set('code', 'x')],
       ])('an error %s leads to the log-in page and changes nothing', async (_, change) => {
         const { browser, request } = await begin(stack());
-        const right = atInstance(stack(), provider.authorize(request, somebody()));
+        const right = atInstance(stack(), provider.authorize(request, identityClaims()));
         const before = browser.copy();
         const refusal = new URL(`${stack().url}/auth/acme/callback?error=access_denied`);
         refusal.searchParams.set('state', 'B'.repeat(43));
@@ -227,7 +227,7 @@ onBothStacks(
       const { session } = await loggedIn({ stack: stack(), call });
       const browser = new Browser();
       browser.cookies.set('auth_session', session);
-      const after = await logInAs(stack(), somebody(), { browser });
+      const after = await logInAs(stack(), identityClaims(), { browser });
       expect(after.session).not.toBe(session);
       expect(await isAlive(call, session)).toBe(false);
     });
@@ -235,7 +235,7 @@ onBothStacks(
     // checks: 48
     test('an account without a password refuses password logins as wrong, and a reset sets one', async () => {
       const call = callerOf('rest', stack().url);
-      const user = somebody();
+      const user = identityClaims();
       const { session } = await logInAs(stack(), user);
       expect(Object.keys(await profileOf(stack(), session)).sort()).toEqual(
         Object.keys(await profileOf(stack(), (await loggedIn({ stack: stack(), call })).session)).sort(),
@@ -291,7 +291,7 @@ onBothStacks(
       const browser = new Browser();
       browser.keep(started.setCookies);
       const { cookie } = browser;
-      const { searchParams } = provider.authorize(request, somebody());
+      const { searchParams } = provider.authorize(request, identityClaims());
       const ended = await call('auth.idp.callback', Object.fromEntries(searchParams), { headers: { cookie } });
       expect(ended.data).toEqual({ location: '/dashboard' });
       expect(await isAlive(call, sessionIn(ended) ?? '')).toBe(true);

@@ -4,7 +4,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { describe, expect, test } from 'vitest';
 import { Browser } from '../../provider/browser.ts';
 import { type Claims, type Lie, secondsFromNow } from '../../provider/hostile.ts';
-import { identitiesOf, profileOf, somebody, usersWith } from '../../provider/login.ts';
+import { identitiesOf, identityClaims, profileOf, usersWith } from '../../provider/login.ts';
 import type { Stack } from '../../rig/stack.ts';
 import { callerOf } from '../rig/callers.ts';
 import {
@@ -90,19 +90,19 @@ onBothStacks(
             [uuidv7(), id],
           );
         }
-        const another = somebody();
+        const another = identityClaims();
         const end = await through({ stack: stack(), browser }, another);
         expect(end).toBe(`${SECURITY}?error=oauth_failed`);
         expect(await identitiesOf(stack(), another.sub)).toEqual([]);
         // A login with a matching email cannot link either.
         const { email } = await profileOf(stack(), session);
         const login = { stack: stack(), browser: new Browser(), query: '' };
-        expect(await through(login, { ...somebody(), email })).toBe('/login?error=oauth_failed');
+        expect(await through(login, { ...identityClaims(), email })).toBe('/login?error=oauth_failed');
       });
 
       test('a login updates the stored provider email; a login without an email keeps it', async () => {
         const { session, identity } = await withLinked(stack());
-        const email = somebody().email;
+        const email = identityClaims().email;
         await logInThrough(stack(), { ...identity, email });
         expect(await listed(stack(), session)).toEqual([expect.objectContaining({ email })]);
         await logInThrough(stack(), { ...identity, email: undefined });
@@ -117,7 +117,7 @@ onBothStacks(
         const account = await registered({ stack: stack(), call });
         await call('auth.verifyEmail', { token: await mailedToken(stack(), account.email, 'verify-email') });
         const browser = browserWith(await logIn(call, account));
-        const [unproven, own] = [somebody(), somebody({ email: account.email })];
+        const [unproven, own] = [identityClaims(), identityClaims({ email: account.email })];
         for (const identity of [unproven, own]) {
           expect(await through({ stack: stack(), browser }, identity)).toBe(`${SECURITY}?notice=linked`);
         }
@@ -137,7 +137,7 @@ onBothStacks(
       // checks: 43
       test('when two users link one identity concurrently, exactly one succeeds (ten rounds)', async () => {
         for (let round = 0; round < 10; round++) {
-          const identity = somebody();
+          const identity = identityClaims();
           const users = await Promise.all([withPassword(stack()), withPassword(stack())]);
           const ends = await Promise.all(
             users.map(({ session }) => through({ stack: stack(), browser: browserWith(session) }, identity)),
@@ -278,7 +278,7 @@ onBothStacks(
         ],
       ])('%s changes nothing', async (_, attempt, outcome) => {
         const victim = await withPassword(stack());
-        const identity = somebody();
+        const identity = identityClaims();
         expect(await attempt({ ...victim, browser: browserWith(victim.session) }, identity)).toEqual(outcome);
         expect(await identitiesOf(stack(), identity.sub)).toEqual([]);
         expect(await usersWith(stack(), identity.email)).toEqual([]);
@@ -309,7 +309,7 @@ onBothStacks(
       test('only one of twenty concurrent callbacks links, and later ones find no flow', async () => {
         const { session } = await withPassword(stack());
         const browser = browserWith(session);
-        const identity = somebody();
+        const identity = identityClaims();
         const callback = await upToCallback({ stack: stack(), browser }, identity);
         const cookies = [...browser.cookies];
         const copies = Array.from({ length: 20 }, () => {

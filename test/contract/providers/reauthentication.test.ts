@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { Browser } from '../../provider/browser.ts';
 import { startGithub } from '../../provider/github.ts';
 import { type Claims, namedEnvironmentFor, secondsFromNow } from '../../provider/hostile.ts';
-import { atInstance, somebody } from '../../provider/login.ts';
+import { atInstance, identityClaims } from '../../provider/login.ts';
 import { callerOf } from '../rig/callers.ts';
 import { browserWith, comeBack, refusalOf, SECURITY, startTwoProviders, withPassword } from '../rig/linked-logins.ts';
 import { eventsOf, growOld, isAlive, onBothStacks } from '../rig/scenario.ts';
@@ -42,7 +42,7 @@ onBothStacks(
         ['a login from before', { auth_time: secondsFromNow(-3600) }, 'login_not_fresh'],
         ['a login to come', { auth_time: secondsFromNow(3600) }, 'login_not_fresh'],
         ['an invalid time', { auth_time: 'now' }, 'oauth_failed'],
-        ['somebody who is unknown here', { auth_time: secondsFromNow(0), ...somebody() }, 'identity_mismatch'],
+        ['an unknown user', { auth_time: secondsFromNow(0), ...identityClaims() }, 'identity_mismatch'],
       ])('does not count if the provider states %s', async (_, claims, error) => {
         const { id, session, identity, browser } = await withLinked(stack());
         await growOld(stack(), id);
@@ -60,7 +60,7 @@ onBothStacks(
         ['an hour ago', { auth_time: secondsFromNow(-3600) }, false],
         ['at a time that it does not state', {}, true],
       ])('counts from the login at the provider %s', async (_, claims, recent) => {
-        expect(await isRecent(await logInThrough(stack(), { ...somebody(), ...claims }))).toBe(recent);
+        expect(await isRecent(await logInThrough(stack(), { ...identityClaims(), ...claims }))).toBe(recent);
       });
 
       test('by another user does not count', async () => {

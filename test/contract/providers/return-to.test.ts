@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { Browser } from '../../provider/browser.ts';
 import { type Claims, secondsFromNow } from '../../provider/hostile.ts';
-import { atInstance, begin, somebody } from '../../provider/login.ts';
+import { atInstance, begin, identityClaims } from '../../provider/login.ts';
 import { ask as get } from '../../rig/client/raw.ts';
 import { entriesOf } from '../../rig/observe/key-value-view.ts';
 import type { Stack } from '../../rig/stack.ts';
@@ -33,7 +33,7 @@ onBothStacks(
         ['http://localhost:5173/a', 'http://localhost:5173/a'],
       ])('%s is where a login ends', async (returnTo, location) => {
         const browser = new Browser();
-        expect(await through({ stack: stack(), browser, query: ask(returnTo) }, somebody())).toBe(location);
+        expect(await through({ stack: stack(), browser, query: ask(returnTo) }, identityClaims())).toBe(location);
         expect(await isAlive(call, browser.session ?? '')).toBe(true);
       });
 
@@ -42,7 +42,7 @@ onBothStacks(
         const request = new URL(reply.data.location);
         const browser = new Browser();
         browser.keep(reply.setCookies);
-        const callback = atInstance(stack(), acme.authorize(request, somebody()));
+        const callback = atInstance(stack(), acme.authorize(request, identityClaims()));
         expect(await browser.redirectOf(callback)).toBe(`${FRONT_END}/`);
       });
 
@@ -88,7 +88,7 @@ onBothStacks(
 
       test('in the callback is ignored', async () => {
         const { browser, request } = await begin(stack());
-        const callback = atInstance(stack(), acme.authorize(request, somebody()));
+        const callback = atInstance(stack(), acme.authorize(request, identityClaims()));
         callback.searchParams.set('returnTo', FRONT_END);
         expect(await browser.redirectOf(callback)).toBe('/dashboard');
       });
@@ -98,9 +98,9 @@ onBothStacks(
         const query = ask(returnTo);
         const { email } = await verified({ stack: stack(), call });
         const outcomes: [Claims, string][] = [
-          [somebody({ email, email_verified: false }), '/login?error=email_unverified'],
-          [somebody({ sub: '' }), '/login?error=oauth_failed'],
-          [somebody({ email_verified: false }), '/verify-email'],
+          [identityClaims({ email, email_verified: false }), '/login?error=email_unverified'],
+          [identityClaims({ sub: '' }), '/login?error=oauth_failed'],
+          [identityClaims({ email_verified: false }), '/verify-email'],
         ];
         for (const [claims, page] of outcomes) {
           const browser = new Browser();
@@ -108,7 +108,7 @@ onBothStacks(
           expect(browser.session).toBeUndefined();
         }
 
-        const claims = somebody();
+        const claims = identityClaims();
         const session = await logInThrough(stack(), claims);
         const { id } = (await call('profile.get', undefined, { session })).data.user;
         await setUpApp({ call, stack: stack() }, { id, session });
@@ -131,10 +131,10 @@ onBothStacks(
         const { identity, browser } = await withLinked(stack());
         const claims = { ...identity, auth_time: secondsFromNow(0) };
         const end = (query: string, given: Claims = claims) => through({ stack: stack(), browser, query }, given);
-        expect(await end(ask(returnTo, 'link=1'), somebody())).toBe(returnTo);
+        expect(await end(ask(returnTo, 'link=1'), identityClaims())).toBe(returnTo);
         expect(await end(ask(returnTo, 'link=1'))).toBe(returnTo);
         expect(await end(ask(returnTo, 'reauthenticate=1&page=/dashboard/data'))).toBe(returnTo);
-        expect(await end(ask(returnTo, 'reauthenticate=1'), somebody({ auth_time: secondsFromNow(0) }))).toBe(
+        expect(await end(ask(returnTo, 'reauthenticate=1'), identityClaims({ auth_time: secondsFromNow(0) }))).toBe(
           kept(`${SECURITY}?error=identity_mismatch`, returnTo),
         );
         expect(await end(ask(returnTo, 'restore=1'))).toBe(returnTo);

@@ -6,8 +6,8 @@ import {
   begin,
   expectStateRefused,
   identitiesOf,
+  identityClaims,
   profileOf,
-  somebody,
   usersWith,
 } from '../../provider/login.ts';
 import { startOpenIdProvider } from '../../provider/openid.ts';
@@ -22,7 +22,7 @@ const acme = await startHostileProvider();
 const work = await startOpenIdProvider();
 afterAll(() => Promise.all([acme.close(), work.close()]));
 
-type User = ReturnType<typeof somebody>;
+type User = ReturnType<typeof identityClaims>;
 const names = ['acme', 'work'] as const;
 type Name = (typeof names)[number];
 const other = { acme: 'work', work: 'acme' } as const;
@@ -46,9 +46,9 @@ onBothStacks(
   (stack) => {
     // checks: 46
     test('each provider logs in its own users: the same subject at both is two users', async () => {
-      const user = somebody();
+      const user = identityClaims();
       const atAcme = await logIn(stack(), 'acme', user);
-      const namesake = somebody({ sub: user.sub });
+      const namesake = identityClaims({ sub: user.sub });
       const atWork = await logIn(stack(), 'work', namesake);
       expect(atAcme).toMatchObject({ email: user.email, provider: 'acme' });
       expect(atWork).toMatchObject({ email: namesake.email, provider: 'work' });
@@ -59,16 +59,16 @@ onBothStacks(
     });
 
     test('a user with an email that both verify can log in through either', async () => {
-      const user = somebody();
+      const user = identityClaims();
       const atAcme = await logIn(stack(), 'acme', user);
-      expect(await logIn(stack(), 'work', { ...user, sub: somebody().sub })).toEqual(atAcme);
+      expect(await logIn(stack(), 'work', { ...user, sub: identityClaims().sub })).toEqual(atAcme);
     });
 
     test.each<[Name, Name]>([
       ['acme', 'work'],
       ['work', 'acme'],
     ])('of two concurrent logins %s ends first, and %s too', async (first, second) => {
-      const user = { acme: somebody(), work: somebody() };
+      const user = { acme: identityClaims(), work: identityClaims() };
       const { browser, callback: toAcme } = await upToCallback(stack(), 'acme', user.acme);
       const acmeCookie = browser.cookies.get('acme_oauth_state');
       const { callback: toWork } = await upToCallback(stack(), 'work', user.work, browser);
@@ -90,7 +90,7 @@ onBothStacks(
         ['unchanged', () => undefined],
         ['with its state in the other’s cookie', (browser) => copyState(browser)],
       ])('is refused at the callback of the other, %s', async (_, change) => {
-        const user = somebody();
+        const user = identityClaims();
         const { browser, callback } = await upToCallback(stack(), name, user);
         change(browser);
         callback.pathname = `/auth/${elsewhere}/callback`;
@@ -104,7 +104,7 @@ onBothStacks(
         cookies.set(`${elsewhere}_oauth_state`, cookies.get(`${name}_oauth_state`) ?? '');
 
       test('cannot be passed off as the other’s by a query', async () => {
-        const { browser, callback } = await upToCallback(stack(), name, somebody());
+        const { browser, callback } = await upToCallback(stack(), name, identityClaims());
         callback.searchParams.set('provider', elsewhere);
         expect(await browser.redirectOf(callback)).toBe('/dashboard');
         const location = await browser.redirectOf(`${stack().url}/auth/${name}?provider=${elsewhere}`);
@@ -131,7 +131,7 @@ onBothStacks(
         expectRefusal(await call('auth.idp.start', { provider }), 404, 'NOT_FOUND');
         expectRefusal(await call('auth.idp.callback', { provider, error: 'access_denied' }), 404, 'NOT_FOUND');
       }
-      const user = somebody();
+      const user = identityClaims();
       const { browser, callback } = await upToCallback(stack(), 'work', user);
       const headers = { cookie: browser.cookie };
       const input = Object.fromEntries(callback.searchParams);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { Browser } from '../../provider/browser.ts';
-import { profileOf, somebody } from '../../provider/login.ts';
+import { identityClaims, profileOf } from '../../provider/login.ts';
 import { callerOf } from '../rig/callers.ts';
 import { browserWith, listed, startTwoProviders, withPassword } from '../rig/linked-logins.ts';
 import {
@@ -39,7 +39,7 @@ onBothStacks(
 
         test('updates the provider of the account, and keeps the current session', async () => {
           const { call } = scenario();
-          const [first, second] = [somebody(), somebody()];
+          const [first, second] = [identityClaims(), identityClaims()];
           const session = await logInThrough(stack(), first);
           await through({ stack: stack(), browser: browserWith(session), name: 'work' }, second);
           const [atAcme, atWork] = await listed(stack(), session);
@@ -55,9 +55,9 @@ onBothStacks(
 
         test('an identity at a provider that is no longer configured does not count as a login method', async () => {
           const { call } = scenario();
-          const identity = somebody();
+          const identity = identityClaims();
           const session = await logInThrough(stack(), identity);
-          await through({ stack: stack(), browser: browserWith(session), name: 'work' }, somebody());
+          await through({ stack: stack(), browser: browserWith(session), name: 'work' }, identityClaims());
           await stack().database(
             "update identities set provider = 'gone' where provider = 'work' and user_id = (select user_id from (select user_id from identities where subject = ?) x)",
             [identity.sub],
@@ -103,7 +103,7 @@ onBothStacks(
         expect((await profileOf(stack(), user.session)).provider).toBe('email');
         expect(await hasPassword(user.session)).toBe(false);
 
-        const without = await logInThrough(stack(), somebody());
+        const without = await logInThrough(stack(), identityClaims());
         expect(await hasPassword(without)).toBe(false);
         const changed = await call('account.changePassword', { newPassword: PASSWORD }, { session: without });
         expect(await hasPassword(sessionIn(changed) ?? '')).toBe(true);
@@ -113,8 +113,8 @@ onBothStacks(
     test('if two login methods are unlinked concurrently, one is refused (ten rounds)', async () => {
       const call = callerOf('rest', stack().url);
       for (let round = 0; round < 10; round++) {
-        const session = await logInThrough(stack(), somebody());
-        await through({ stack: stack(), browser: browserWith(session), name: 'work' }, somebody());
+        const session = await logInThrough(stack(), identityClaims());
+        await through({ stack: stack(), browser: browserWith(session), name: 'work' }, identityClaims());
         const ids: { id: string }[] = await listed(stack(), session);
         const replies = await Promise.all(ids.map(({ id }) => call('identities.unlink', { id }, { session })));
         expect(replies.map(({ status, code }) => code ?? status).sort()).toEqual([200, 'LAST_LOGIN_METHOD']);

@@ -215,7 +215,10 @@ const overRest =
     });
     if (!response.headers.has('x-request-id')) throw new ForeignAnswer(response, await response.text());
     const answer = (await response.json()) as Record<string, unknown>;
-    if (procedure in paths) await expectDocumented(url, method, pattern, response.status, answer);
+    const { status, headers } = response;
+    if (procedure in paths) {
+      await expectDocumented(url, method, pattern, { status, body: answer, setCookies: headers.getSetCookie() });
+    }
     const refusal = response.ok || !('code' in answer) ? {} : answer;
     return reply(response, answer, refusal);
   };

@@ -6,7 +6,10 @@ export interface OpenApiDocument {
   openapi: string;
   paths: Record<
     string,
-    Record<string, { responses: Record<string, unknown>; requestBody?: unknown; parameters?: unknown[] }>
+    Record<
+      string,
+      { responses: Record<string, unknown>; requestBody?: unknown; parameters?: { name: string; in: string }[] }
+    >
   >;
   components: { schemas: Record<string, unknown> };
 }
@@ -17,14 +20,24 @@ export const documentOf = async (url: string) => (await (await fetch(`${url}/ope
 const documents = new Map<string, Promise<Conformance>>();
 const compiled = new Map<string, Conformance>();
 
-/** Asserts that /openapi.json describes an answer: its status, and its body by the schema of that status. */
-export async function expectDocumented(url: string, method: string, path: string, status: number, body: unknown) {
-  const known = documents.get(url) ?? documentOf(url).then(conformanceTo);
-  documents.set(url, known);
-  (await known)(method.toLowerCase(), path, status, body);
+/** The parts of an answer that /openapi.json describes. */
+interface Answer {
+  status: number;
+  body: unknown;
+  setCookies?: string[];
 }
 
-type Conformance = (method: string, path: string, status: number, body: unknown) => void;
+/**
+ * Asserts that /openapi.json describes an answer: its status, its body by the schema of that status, and whether success
+ * may set the session cookie.
+ */
+export async function expectDocumented(url: string, method: string, path: string, answer: Answer) {
+  const known = documents.get(url) ?? documentOf(url).then(conformanceTo);
+  documents.set(url, known);
+  (await known)(method.toLowerCase(), path, answer);
+}
+
+type Conformance = (method: string, path: string, answer: Answer) => void;
 
 function conformanceTo(document: OpenApiDocument): Conformance {
   const text = JSON.stringify(document);
@@ -39,8 +52,11 @@ function compile(document: OpenApiDocument): Conformance {
   ajv.addSchema(document, 'document');
   const validators = new Map<string, ValidateFunction>();
 
-  return (method, path, status, body) => {
-    const statuses = Object.keys(document.paths[path]?.[method]?.responses ?? {});
+  return (method, path, { status, body, setCookies = [] }) => {
+    const responses = document.paths[path]?.[method]?.responses ?? {};
+    const statuses = Object.keys(responses);
+    if (status < 400 && setCookies.some((cookie) => cookie.startsWith('auth_session=')))
+      expect(responses[status], `${method} ${path}`).toMatchObject({ headers: { 'Set-Cookie': {} } });
     expect(statuses, `${method} ${path} answered ${status}`).toContain(String(status));
     const pointer = ['paths', path, method, 'responses', `${status}`, 'content', 'application/json', 'schema']
       .map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1')))

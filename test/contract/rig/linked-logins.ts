@@ -7,7 +7,7 @@ import {
   namedEnvironmentFor,
   startHostileProvider,
 } from '../../provider/hostile.ts';
-import { atInstance, somebody } from '../../provider/login.ts';
+import { atInstance, identityClaims } from '../../provider/login.ts';
 import type { Stack } from '../../rig/stack.ts';
 import { callerOf } from './callers.ts';
 import { loggedIn } from './scenario.ts';
@@ -85,7 +85,7 @@ export async function startTwoProviders() {
     /** A user with a password and an identity at acme. */
     async withLinked(stack: Stack) {
       const user = await withPassword(stack);
-      const identity = somebody();
+      const identity = identityClaims();
       const browser = browserWith(user.session);
       expect(await through({ stack, browser }, identity)).toBe(`${SECURITY}?notice=linked`);
       return { ...user, identity, browser };

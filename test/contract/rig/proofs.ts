@@ -1,7 +1,6 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, type JWTHeaderParameters, SignJWT } from 'jose';
 import * as client from 'openid-client';
-import { newToken } from '../../../server/lib/random-token.ts';
 import { relyingParty } from './relying-party.ts';
 import type { Scenario } from './scenario.ts';
 
@@ -31,7 +30,7 @@ export async function boundToken(scenario: Scenario, session: string, scope = 'o
   /** A proof (RFC 9449 section 4.2) for a request to a path of the service. */
   const prove = (method: string, path: string, { claims, header, key = privateKey }: Changes = {}) =>
     new SignJWT({
-      jti: newToken(),
+      jti: randomUUID(),
       htm: method,
       htu: appUrl + path,
       iat: Math.floor(Date.now() / 1000),

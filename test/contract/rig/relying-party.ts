@@ -4,7 +4,7 @@ import { clientAddress } from '../../rig/servers/address.ts';
 import { callerOf } from './callers.ts';
 import { administrator, type Scenario } from './scenario.ts';
 
-/** An application of somebody else, on openid-client, which knows only the metadata of the service. */
+/** A third-party application, on openid-client, which knows only the metadata of the service. */
 
 export const CALLBACK = 'https://shop.example.com/callback';
 

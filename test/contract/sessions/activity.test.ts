@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, test } from 'vitest';
 import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
-import { atInstance, begin, loginsThrough, somebody, usersWith } from '../../provider/login.ts';
+import { atInstance, begin, identityClaims, loginsThrough, usersWith } from '../../provider/login.ts';
 import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
 import type { Stack } from '../../rig/stack.ts';
 import { until } from '../../rig/until.ts';
 import type { Call, CallOptions, Reply } from '../rig/callers.ts';
 import {
   administrator,
+  eventsOf,
   everywhere,
   expectRefusal,
   loggedIn,
@@ -290,7 +291,7 @@ const acts: [kind: string, what: string, act: Act][] = [
     'moved to the account of its right address',
     async (scenario, from) => {
       const { stack } = scenario;
-      const typo = somebody({ email_verified: false });
+      const typo = identityClaims({ email_verified: false });
       await logInThrough(stack, typo);
       const [former] = await usersWith(stack, typo.email);
       // The account has another login method, so it stays.
@@ -376,7 +377,7 @@ const elsewhere: Record<string, string> = {
 async function comeBack(
   { stack }: Scenario,
   { address = '', headers }: CallOptions,
-  claims: ReturnType<typeof somebody>,
+  claims: ReturnType<typeof identityClaims>,
 ) {
   const { browser, request } = await begin(stack);
   const callback = atInstance(stack, provider.authorize(request, claims));
@@ -390,7 +391,7 @@ async function comeBack(
 }
 
 async function throughProvider(scenario: Scenario, from: CallOptions, details: object): Promise<Expected> {
-  const claims = somebody();
+  const claims = identityClaims();
   const { requestId } = await comeBack(scenario, from, claims);
   const [user] = await usersWith(scenario.stack, claims.email);
   return { userId: user?.id ?? '', requestId, details: { ...details } };
@@ -398,7 +399,7 @@ async function throughProvider(scenario: Scenario, from: CallOptions, details: o
 
 /** An account with an unproven identity. */
 async function unproven({ stack, call }: Scenario) {
-  const claims = somebody({ email_verified: false });
+  const claims = identityClaims({ email_verified: false });
   await logInThrough(stack, claims);
   const token = await mailedToken(stack, claims.email, 'verify-email');
   expect((await call('auth.verifyEmail', { token })).status).toBe(200);
@@ -636,10 +637,11 @@ everywhere(
       });
     });
 
-    test('refused logins are recorded twenty times an hour per account, and never for an unknown email', async () => {
+    test('refused logins are recorded twenty times an hour per account and reason, and never for an unknown email', async () => {
       const { call, stack } = scenario();
       const { id, email } = await loggedIn(scenario());
-      const refused = async () => (await rowsOf(stack, id, 'login-refused')).length;
+      const refused = async (reason = 'wrong-password') =>
+        (await eventsOf(stack, id, 'login-refused')).filter((details) => details.reason === reason).length;
       const ofNobody = 'select id from activity where user_id not in (select id from users)';
       const attempts = (whose: string, times: number, address?: string) =>
         Promise.all(
@@ -662,7 +664,13 @@ everywhere(
         return (await rowsOf(stack, witness.id, 'login-refused')).length > 0;
       });
       expect(await refused()).toBe(20);
+      expect(await refused('limited')).toBeLessThanOrEqual(20);
       expect(await stack.database(ofNobody)).toEqual(before);
+      // They leave room for another reason.
+      await stack.database('update users set blocked_at = 1 where id = ?', [id]);
+      await call('auth.login', { email, password: PASSWORD });
+      await until(async () => (await refused('blocked')) === 1);
+      await stack.database('update users set blocked_at = null where id = ?', [id]);
       // An hour later there is room again.
       await stack.database('delete from activity where user_id = ? and kind = ?', [id, 'login-refused']);
       await until(async () => {

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
-import { loginsThrough, somebody } from '../../provider/login.ts';
+import { identityClaims, loginsThrough } from '../../provider/login.ts';
 import { entriesOf, replaceEntry, restoreEntries, sessionEntry } from '../../rig/observe/key-value-view.ts';
 import { clientAddress } from '../../rig/servers/address.ts';
 import type { Stack } from '../../rig/stack.ts';
@@ -80,7 +80,7 @@ everywhere(
 
     test('a login through a provider is listed with its name', async () => {
       const { call, stack } = scenario();
-      const { session = '' } = await logInThrough(stack, somebody());
+      const { session = '' } = await logInThrough(stack, identityClaims());
       expect(await listOf(call, session)).toMatchObject([{ method: 'acme', current: true }]);
     });
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { freshEmail } from '../../rig/servers/address.ts';
-import { expectRefusal, inEveryForm, loggedIn, PASSWORD } from '../rig/scenario.ts';
+import { expectRefusal, inEveryForm, kindsOf, loggedIn, PASSWORD } from '../rig/scenario.ts';
 
 /** The header Expected-User: a page that still shows one user cannot act on another, whom another tab has logged in. */
 inEveryForm((scenario) => {
@@ -18,14 +18,14 @@ inEveryForm((scenario) => {
   test.each(kinds)('%s for another user than the one of the session changes nothing', async (procedure, input) => {
     const { call, stack } = scenario();
     const shown = await loggedIn(scenario());
-    const { session, id, email } = await loggedIn(scenario());
+    const { session, id } = await loggedIn(scenario());
     const before = await call('profile.get', undefined, { session });
-    const mails = await stack.mailsTo(email);
+    const kinds = await kindsOf(stack, id);
     const reply = await call(procedure, input, { session, headers: { 'expected-user': shown.id } });
-    expectRefusal(reply, 401, 'UNAUTHENTICATED');
+    expectRefusal(reply, 409, 'OTHER_USER');
     expect(reply.setCookies).toEqual([]);
     expect((await call('profile.get', undefined, { session })).data).toEqual(before.data);
-    expect(await stack.mailsTo(email)).toEqual(mails);
+    expect(await kindsOf(stack, id)).toEqual(kinds);
 
     const own = await call(procedure, input, { session, headers: { 'expected-user': id } });
     expect(own).toMatchObject({ status: 200 });
@@ -37,8 +37,16 @@ inEveryForm((scenario) => {
     const { session, id } = await loggedIn(scenario());
     const { data } = await call('keys.create', { name: 'backup', scopes: ['profile:read'] }, { session });
     const withKey = (user: string) =>
-      call('profile.get', undefined, { key: data.secret, headers: { 'expected-user': user } });
-    expectRefusal(await withKey(shown.id), 401, 'UNAUTHENTICATED');
-    expect(await withKey(id)).toMatchObject({ status: 200, data: { user: { id } } });
+      call('profile.language', undefined, { key: data.secret, headers: { 'expected-user': user } });
+    expectRefusal(await withKey(shown.id), 409, 'OTHER_USER');
+    expect(await withKey(id)).toMatchObject({ status: 200 });
+  });
+
+  test('who is logged in is answered whatever user is expected', async () => {
+    const { call } = scenario();
+    const shown = await loggedIn(scenario());
+    const { session, id } = await loggedIn(scenario());
+    const reply = await call('profile.get', undefined, { session, headers: { 'expected-user': shown.id } });
+    expect(reply).toMatchObject({ status: 200, data: { user: { id } } });
   });
 });

@@ -72,6 +72,14 @@ onBothStacks((stack) => {
     },
   );
 
+  test('a late body that cannot be read leaves the cookie of a login in between', async () => {
+    const person = await loggedIn(scenario());
+    await ageSession(stack(), person.session, OLD_MS);
+    const finish = await holdBack(cookieOf(person), 'PUT', '/api/profile', '{"bio":]');
+    await logIn(scenario().call, person, { session: person.session });
+    expect(await finish()).toMatchObject({ status: 400, setCookies: [] });
+  });
+
   test('an act of an administrator whose last byte comes after the end of the session changes nobody', async () => {
     const admin = await administrator(scenario());
     const person = await verified(scenario());
@@ -90,14 +98,21 @@ onBothStacks((stack) => {
     expect(await finish()).toMatchObject({ status: 200, body: expect.stringContaining('changed after') });
   });
 
-  test('a body that arrives slowly in an open session is taken, and renews its cookie in its second half', async () => {
-    const person = await loggedIn(scenario());
-    await ageSession(stack(), person.session, OLD_MS);
-    const finish = await holdBack(cookieOf(person), 'PUT', '/api/profile', change);
-    expect(await finish()).toMatchObject({
-      status: 200,
-      setCookies: [expect.stringMatching(`^auth_session=${person.session};.*Max-Age=604800`)],
-      body: expect.stringContaining('changed after'),
-    });
-  });
+  test.each([
+    ['', 'PUT', '/api/profile', change, 'changed after'],
+    [' by a procedure without input', 'POST', '/api/totp/options', '{}', 'otpauth'],
+  ])(
+    'a body that arrives slowly in an open session is taken%s, and renews its cookie in its second half',
+    async (...given) => {
+      const [, method, path, body, answered] = given;
+      const person = await loggedIn(scenario());
+      await ageSession(stack(), person.session, OLD_MS);
+      const finish = await holdBack(cookieOf(person), method, path, body);
+      expect(await finish()).toMatchObject({
+        status: 200,
+        setCookies: [expect.stringMatching(`^auth_session=${person.session};.*Max-Age=604800`)],
+        body: expect.stringContaining(answered),
+      });
+    },
+  );
 });

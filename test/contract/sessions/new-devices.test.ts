@@ -1,7 +1,8 @@
+import { v7 as uuidv7 } from 'uuid';
 import { afterAll, expect, test } from 'vitest';
 import type { Browser } from '../../provider/browser.ts';
 import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
-import { identitiesOf, loginsThrough, somebody, usersWith } from '../../provider/login.ts';
+import { identitiesOf, identityClaims, loginsThrough, usersWith } from '../../provider/login.ts';
 import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
 import type { Stack } from '../../rig/stack.ts';
 import { type Call, type CallOptions, callerOf } from '../rig/callers.ts';
@@ -49,7 +50,7 @@ const reports = async ({ database }: Stack, email: string) =>
 
 /** An identity of a user. Returns its subject. */
 async function addIdentity({ database }: Stack, userId: string) {
-  const { sub } = somebody();
+  const { sub } = identityClaims();
   await database(
     `insert into identities (id, user_id, issuer, subject, provider, proven, browser, created_at)
      values (?, ?, ?, ?, 'acme', 1, null, ?)`,
@@ -219,7 +220,7 @@ everywhere(
 
     test('another login method is reported, however recently the same device was', async () => {
       const { call, stack } = scenario();
-      const identity = somebody();
+      const identity = identityClaims();
       const address = clientAddress();
       await logInThrough(stack, identity);
       const [user] = await usersWith(stack, identity.email);
@@ -294,6 +295,58 @@ everywhere(
       const token = new URL(links[0] ?? '').searchParams.get('token');
       expect((await call('account.notMe', { token })).status).toBe(200);
       for (const session of sessions) expect(await isAlive(call, session)).toBe(false);
+    });
+
+    test.each<[string, (person: Awaited<ReturnType<typeof loggedIn>>) => Promise<string>]>([
+      [
+        'a change of the password',
+        async ({ session, password: currentPassword }) => {
+          const change = { currentPassword, newPassword: NEW_PASSWORD };
+          expect((await scenario().call('account.changePassword', change, { session })).status).toBe(200);
+          return NEW_PASSWORD;
+        },
+      ],
+      [
+        'a log-out everywhere',
+        async ({ session, password }) => {
+          expect((await scenario().call('auth.logoutAll', undefined, { session })).status).toBe(200);
+          return password;
+        },
+      ],
+    ])('after ten mailed logins and %s the next one is mailed too', async (_, forget) => {
+      const { call, stack } = scenario();
+      const person = await loggedIn(scenario());
+      for (let i = 0; i < 10; i++) await open(call, person);
+      const password = await forget(person);
+      await open(call, { ...person, password });
+      await mailsSettled(stack, person.email);
+      const mails = (await stack.mailsTo(person.email)).filter(({ subject }) => subject.startsWith('New login'));
+      expect(mails).toHaveLength(11);
+    });
+
+    test('fifty logins an hour are mailed at most, however often a thief logs out everywhere', async () => {
+      const { call, stack } = scenario();
+      const person = await loggedIn(scenario());
+      await stack.database(
+        `update activity set details = '{"method":"password","device":"new"}' where user_id = ? and kind = 'logged-in'`,
+        [person.id],
+      );
+      for (let i = 1; i < 49; i++)
+        await stack.database(
+          `insert into activity (id, user_id, kind, actor, address, device, request_id, details, created_at)
+           select ?, user_id, kind, actor, address, device, request_id, details, created_at from activity
+           where user_id = ? and kind = 'logged-in' limit 1`,
+          [uuidv7(), person.id],
+        );
+      expect((await call('auth.logoutAll', undefined, person)).status).toBe(200);
+      const before = await reports(stack, person.email);
+      const one = await open(call, person);
+      expect(await reports(stack, person.email)).toBe(before + 1);
+      expect((await call('auth.logoutAll', undefined, one)).status).toBe(200);
+      const two = await open(call, person);
+      expect(await reports(stack, person.email)).toBe(before + 1);
+      // A device of which no mail tells does not become known.
+      expect(two.device.split('.')).toHaveLength(1);
     });
 
     // checks: 22
@@ -517,7 +570,7 @@ everywhere(
 
     test('a provider login marks the device too; the link unlinks its identity', async () => {
       const { call, stack } = scenario();
-      const identity = somebody();
+      const identity = identityClaims();
       const linked = async () => (await identitiesOf(stack, identity.sub)).length;
       const own = await logInThrough(stack, identity);
       expect(own.browser.cookies.get('auth_device')).toMatch(/^[\w-]{43}\.[\w-]{43}$/);
@@ -550,7 +603,7 @@ everywhere(
     ])('after a login by password, an identity %s', async (_, addedAfter, left) => {
       const { call, stack } = scenario();
       const { token, id } = await reported(scenario());
-      const { sub } = somebody();
+      const { sub } = identityClaims();
       await stack.database(
         `insert into identities (id, user_id, issuer, subject, provider, proven, browser, created_at)
          values (?, ?, ?, ?, 'acme', 1, null, ?)`,

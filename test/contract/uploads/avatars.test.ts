@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from 'vitest';
 import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
-import { loginsThrough, profileOf, somebody } from '../../provider/login.ts';
+import { identityClaims, loginsThrough, profileOf } from '../../provider/login.ts';
+import { until } from '../../rig/until.ts';
 import { callerOf } from '../rig/callers.ts';
 import { expectRefusal } from '../rig/scenario.ts';
 import { png } from './corpus.ts';
@@ -29,6 +30,25 @@ onBothStorages(
           expect(reply).toMatchObject({ status: 200, data: { user: { avatar: next ?? '' } } });
         }
       }
+    });
+
+    test('an upload in another spelling is stored in that of its URL, and so stays while a profile shows it', async () => {
+      const { stack } = uploading();
+      const { session } = await uploader(uploading());
+      const other = await uploader(uploading());
+      const { body } = await sendImage(uploading(), session, { bytes: await png(40, 30), type: 'avatar' });
+      await call()('profile.update', { avatar: body.url }, { session });
+      const avatar = body.url.replace(/^http:..([^/]+)/, 'HTTP://$1/.').replace('localhost', 'LocalHost');
+      const reply = await call()('profile.update', { avatar }, { session: other.session });
+      expect(reply).toMatchObject({ status: 200, data: { user: { avatar: body.url } } });
+      await call()('profile.update', { avatar: '' }, { session });
+      await stack.database("update uploads set due_at = 0 where state = 'replaced'");
+      const key = `uploads/${body.url.split('/').at(-1)}`;
+      await until(async () => {
+        const [row] = await stack.database('select state, due_at from uploads where object_key = ?', [key]);
+        return row?.['due_at'] === null && row['state'];
+      });
+      expect((await fetch(body.url)).status).toBe(200);
     });
 
     test('any other picture is refused, and the avatar is unchanged', async () => {
@@ -71,7 +91,7 @@ onBothStorages(
     });
 
     test('the picture at a provider is ignored', async () => {
-      const { session } = await logInThrough(uploading().stack, somebody());
+      const { session } = await logInThrough(uploading().stack, identityClaims());
       expect(await profileOf(uploading().stack, session)).toMatchObject({ name: 'Grace Hopper', avatar: '' });
     });
   },

@@ -442,12 +442,16 @@ onStorage(
     });
 
     // checks: 72
-    test.each(['confirm', 'parts', 'complete'])(
-      'calls of %s are limited per user, because they ask the storage',
+    test.each(['confirm', 'parts', 'presignParts', 'complete'])(
+      'calls of %s are limited per user, because they ask the storage or sign addresses',
       async (name) => {
         const [busy, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
         const check = ({ session }: { session: string }) =>
-          call(`upload.${name}`, { key: 'uploads/0b6f1f5e-7a54-4c3c-9d0a-3f4f5f6a7b8c.png' }, { session });
+          call(
+            `upload.${name}`,
+            { key: 'uploads/0b6f1f5e-7a54-4c3c-9d0a-3f4f5f6a7b8c.png', ...(name === 'presignParts' && { parts: [1] }) },
+            { session },
+          );
         for (const expected of [404, 404, 429]) expect((await check(busy)).status).toBe(expected);
         expect((await check(other)).status).toBe(404);
       },
@@ -463,5 +467,11 @@ onStorage(
       expect((await send({})).status).toBe(200);
     });
   },
-  { LIMIT_UPLOAD: '3/3600', LIMIT_UPLOAD_CHECK: '2/3600', UPLOAD_TYPES: 'video/webm', UPLOAD_MAX_BYTES: '5' },
+  {
+    LIMIT_UPLOAD: '3/3600',
+    LIMIT_UPLOAD_CHECK: '2/3600',
+    LIMIT_UPLOAD_PARTS: '2/3600',
+    UPLOAD_TYPES: 'video/webm',
+    UPLOAD_MAX_BYTES: '5',
+  },
 );

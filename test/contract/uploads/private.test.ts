@@ -162,11 +162,10 @@ onBothStorages(
 
       test('a private image has private variants, at addresses of the same answer', async () => {
         const { image, list, address } = await person();
-        const { url, variants, width } = await image('private');
+        const { url, variants, width, name } = await image('private');
         expect([url, width]).toEqual(['', 1600]);
         expect(variants.map((each: { url: string }) => each.url)).toEqual(variants.map(() => ''));
-        const [{ name, key }] = await list();
-        expect(key).toMatch(/^private\//);
+        expect(await list()).toMatchObject([{ name, key: `private/${name}` }]);
         const found = await address(name);
         expect(found.variants.map((each: { width: number }) => each.width)).toEqual([320, 640, 1280]);
         for (const { url: at, bytes } of found.variants) {
@@ -178,8 +177,10 @@ onBothStorages(
 
       test('files are public unless it is asked for', async () => {
         const { image, of, list } = await person();
-        const { url } = await image(undefined);
+        const { url, ...answer } = await image(undefined);
         expect((await read(url)).status).toBe(200);
+        // interface.md, 2.4: only the answer of a private image has it.
+        expect(answer).not.toHaveProperty('name');
         const { data } = await of('upload.presign', { filename: 'a', contentType: 'image/png', size: 8 });
         expect(data.key).toMatch(/^uploads\//);
         expect((await list()).map(({ visibility }: { visibility: string }) => visibility)).toEqual([
@@ -240,8 +241,7 @@ onBothStorages(
         expect((await of('upload.usage', {})).data).toMatchObject({ used: 2 * PDF.length, files: 2 });
         expectRefusal(await of('upload.publish', { name: copy.name }), 400, 'VALIDATION_FAILED');
 
-        await image('private');
-        const [picture] = await list();
+        const picture = await image('private');
         const { upload } = (await of('upload.publish', { name: picture.name })).data;
         expect(upload).toMatchObject({ width: 1600, placeholder: picture.placeholder, purpose: 'post' });
         for (const { url, bytes } of upload.variants) expect((await read(url)).body).toHaveLength(bytes);
@@ -282,8 +282,7 @@ onBothStorages(
 
       test('a private image is no avatar of AVATARS=own, and changes no file as an avatar', async () => {
         const { image, list, of, address } = await person();
-        await image('private');
-        const [{ name }] = await list();
+        const { name } = await image('private');
         const { url } = await address(name);
         await of('profile.update', { avatar: changed(url, (plain) => (plain.search = '')) });
         await of('profile.update', { avatar: null });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { until } from '../../rig/until.ts';
 import { type Call, callerOf, type Reply } from '../rig/callers.ts';
+import { eventsOf } from '../rig/scenario.ts';
 import { png } from './corpus.ts';
 import { keyOf, onBothStorages, reachable, sendImage, surfacesOf, type Uploading, uploader } from './storage.ts';
 
@@ -236,6 +237,8 @@ onBothStorages(
       await wear(`${url}?v=1`);
       expect((await remove(keyOf(url))).status).toBe(200);
       expect((await profile()).avatar || null).toBeNull();
+      const changes = await eventsOf(uploading().stack, owner.id, 'profile-changed');
+      expect(changes).toEqual([{ fields: 'avatar' }, { fields: 'avatar' }]);
       expect([await rowOf(uploading(), keyOf(url)), await uploading().objects.has(keyOf(url))]).toEqual([
         undefined,
         false,

@@ -5,7 +5,7 @@ import { callerOf } from '../rig/callers.ts';
 import { administrator, eventsOf, expectRefusal, kindsOf } from '../rig/scenario.ts';
 import { photograph } from './corpus.ts';
 import { CLEAN, INFECTED, read, sender } from './scan.ts';
-import { onBothStorages, reachable, sendImage, surfacesOf } from './storage.ts';
+import { keyOf, onBothStorages, reachable, sendImage, surfacesOf } from './storage.ts';
 
 /** SCAN_URL: nobody can read a file before the scanner has looked at it. */
 
@@ -67,6 +67,14 @@ onBothStorages(
           expect((await of('upload.confirm', { key })).status).toBe(200);
         },
       );
+
+      test('at most ten files in quarantine an hour are mailed; each has its event', async () => {
+        const { sent, becomes, id, email } = await person();
+        for (let i = 0; i < 11; i++) await becomes((await sent(INFECTED)).key, 'quarantined');
+        expect(await eventsOf(uploading().stack, id, 'upload-quarantined')).toHaveLength(11);
+        const mails = "select id from outbox where email = ? and kind = 'file-quarantined'";
+        expect(await uploading().stack.database(mails, [email])).toHaveLength(10);
+      });
 
       test('a file is found without upload.confirm, some seconds after it was sent', async () => {
         const { declared, send, becomes, listed } = await person();
@@ -345,22 +353,43 @@ onBothStorages(
 describe('SCAN_DOWN=allow', () => {
   onBothStorages(
     (uploading) => {
-      test('while the scanner is away, files and images are given out unscanned', async () => {
-        const { sent, becomes, rowOf, session } = await sender(uploading());
+      test('while the scanner is away, files and images are given out unscanned, and their rows state it', async () => {
+        const { sent, of, becomes, rowOf, session } = await sender(uploading());
         await scanner.down();
         const { key, publicUrl } = await sent(INFECTED);
         await becomes(key, 'stored');
         expect((await read(publicUrl)).status).toBe(200);
         expect(await rowOf(key)).toMatchObject({ state: 'kept', scan: 'allowed' });
+        const hidden = await sent(INFECTED, 'private');
+        await becomes(hidden.key, 'stored');
+        const { upload } = (await of('upload.publish', { name: hidden.name })).data;
+        expect(await rowOf(upload.key)).toMatchObject({ state: 'kept', scan: 'allowed' });
         const image = { bytes: await photograph(40, 30), contentType: 'image/jpeg' };
-        expect((await sendImage(uploading(), session, image)).status).toBe(200);
+        const { status, body } = await sendImage(uploading(), session, image);
+        expect(status).toBe(200);
+        expect(await rowOf(keyOf(body.url))).toMatchObject({ state: 'kept', scan: 'allowed' });
       });
 
-      test('an image is stored while the scanner hangs', async () => {
+      test.each([
+        ['answers nothing', 'hang'],
+        ['answers 503', { status: 503, body: '' }],
+      ] as const)('an image is refused while the scanner is busy and %s', async (_name, behaviour) => {
         const { session } = await sender(uploading());
-        scanner.behave('hang');
+        scanner.behave(behaviour);
         const image = { bytes: await photograph(40, 30), contentType: 'image/jpeg' };
-        expect((await sendImage(uploading(), session, image)).status).toBe(200);
+        expect((await sendImage(uploading(), session, image)).status).toBe(503);
+      });
+
+      test('a file waits while the scanner answers 503', async () => {
+        const { sent, listed, becomes } = await sender(uploading());
+        scanner.behave({ status: 503, body: '' });
+        const before = scanner.received.length;
+        const { key, publicUrl } = await sent(INFECTED);
+        await until(() => scanner.received.length > before);
+        expect((await listed(key)).state).toBe('pending');
+        expect([403, 404]).toContain((await read(publicUrl)).status);
+        scanner.behave('work');
+        await becomes(key, 'quarantined');
       });
 
       test('a scanner that answers decides: malware is in quarantine, and what it refuses waits', async () => {
@@ -376,13 +405,13 @@ describe('SCAN_DOWN=allow', () => {
 
       test('a file that only keeps the scanner from answering does not pass', async () => {
         const { sent, listed, rowOf } = await sender(uploading());
-        // It answers the probe, and cuts off the file.
+        // It accepts connections, and cuts off the file.
         scanner.onFile((bytes) => {
           if (bytes.equals(INFECTED)) throw new Error('crashed');
         });
         const before = scanner.received.length;
         const { key, publicUrl } = await sent(INFECTED);
-        await until(() => scanner.received.length > before + 1);
+        await until(() => scanner.received.length > before);
         await until(async () => Number((await rowOf(key))?.due_at) > Date.now() + 30_000);
         expect((await listed(key)).state).toBe('pending');
         expect([403, 404]).toContain((await read(publicUrl)).status);

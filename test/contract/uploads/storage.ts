@@ -132,12 +132,15 @@ export interface SentImage {
   contentType?: string;
   filename?: string;
   type?: string;
+  visibility?: string;
 }
 
-export function imageForm({ bytes, contentType = 'image/png', filename = 'image.png', type = 'post' }: SentImage) {
+export function imageForm(image: SentImage) {
+  const { bytes, contentType = 'image/png', filename = 'image.png', type = 'post', visibility } = image;
   const form = new FormData();
   form.set('file', new File([new Uint8Array(bytes)], filename, { type: contentType }));
   form.set('type', type);
+  if (visibility !== undefined) form.set('visibility', visibility);
   return form;
 }
 

@@ -1,6 +1,6 @@
 import sharp from 'sharp';
 import { thumbHashToApproximateAspectRatio, thumbHashToRGBA } from 'thumbhash';
-import { describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { until } from '../../rig/until.ts';
 import { callerOf } from '../rig/callers.ts';
 import { photograph, png } from './corpus.ts';
@@ -216,9 +216,26 @@ onBothStorages((uploading, storage) => {
     expect(await row()).toEqual({ state: 'kept', due_at: null });
   });
 
+  test('a profile that shows the image of another user has its variants until that is deleted', async () => {
+    const [owner, other] = [await images(uploading()), await images(uploading())];
+    const { url, variants } = await owner.send({ type: 'avatar' });
+    expect((await other.wear(`${url}?v=1`)).data.user).toMatchObject({ avatarVariants: variants });
+    const hidden = await owner.send({ type: 'avatar', visibility: 'private' });
+    expect(hidden.url).toBe('');
+    const [{ name }] = await owner.list();
+    expect((await owner.call('upload.remove', { name }, { session: owner.session })).status).toBe(200);
+    expect(await other.profile()).toMatchObject({ avatarVariants: variants });
+    expect((await owner.remove(url)).status).toBe(200);
+    expect(await other.profile()).toMatchObject({ avatar: `${url}?v=1` });
+    expect(await other.profile()).not.toHaveProperty('avatarVariants');
+  });
+
   test('the removal of an account deletes the variants', async () => {
     const { id, session, call, send } = await images(uploading());
     const bodies = [await send(), await send({ type: 'avatar' })];
+    const other = await images(uploading());
+    await other.wear(bodies[1].url);
+    expect(await other.profile()).toHaveProperty('avatarVariants');
     await call('account.delete', undefined, { session });
     await uploading().stack.database('update removals set due_at = 1 where user_id = ?', [id]);
     await until(async () => {
@@ -229,6 +246,7 @@ onBothStorages((uploading, storage) => {
     const left = await uploading().objects.keys();
     expect(bodies.flatMap(keysOf).filter((key) => left.includes(key))).toEqual([]);
     expect(await besides(uploading(), keyOf(bodies[0].url))).toEqual([]);
+    expect(await other.profile()).not.toHaveProperty('avatarVariants');
   });
 
   /** As left by a process that was killed after the reservation, with only some of the objects. */
@@ -325,15 +343,17 @@ onBothStorages((uploading) => {
 });
 
 onStorage('disk', (uploading) => {
+  const switchTo = async (sizes: string) => {
+    const [service] = uploading().stack.services;
+    await service?.stop();
+    await service?.restart({ env: { IMAGE_SIZES: sizes } });
+  };
+  beforeEach(() => switchTo(''));
+
   test('with other widths only missing variants are made, and obsolete ones are deleted', async () => {
     const { send, list, used } = await images(uploading());
     const body = await send();
-    const [service] = uploading().stack.services;
     const before = await uploading().objects.read(keyOf(body.variants[0].url));
-    const switchTo = async (sizes: string) => {
-      await service?.stop();
-      await service?.restart({ env: { IMAGE_SIZES: sizes } });
-    };
     await switchTo('post:320,500');
     await until(async () => (await list())[0].variants.some(({ width }: Variant) => width === 500));
     await until(async () => (await besides(uploading(), keyOf(body.url))).length === 2);
@@ -352,14 +372,24 @@ onStorage('disk', (uploading) => {
     expect(await used()).toMatchObject({ files: 2 });
   });
 
+  test('with other widths a private image leaves the profiles of all users as they are', async () => {
+    const { list, send, wear, profile } = await images(uploading());
+    const { url } = await send({ type: 'avatar' });
+    await wear(url);
+    await send({ type: 'post', visibility: 'private' });
+    await switchTo('avatar:64,256;post:500');
+    await until(async () => (await list())[0].variants.some(({ width }: Variant) => width === 500));
+    const key = (await list())[0].key;
+    await until(async () => (await described(uploading(), key))?.variants_until === null);
+    expect((await profile()).avatarVariants.map(({ width }: Variant) => width)).toEqual([64, 256]);
+  });
+
   test('an image that is missing in the storage stops no others', async () => {
     const { send, list } = await images(uploading());
     const [lost, found] = [await send(), await send({ bytes: await photograph(700, 500), contentType: 'image/jpeg' })];
     for (const body of [lost, found]) await age(uploading(), body);
     await deleteObjects(uploading(), [keyOf(lost.url)]);
-    const [service] = uploading().stack.services;
-    await service?.stop();
-    await service?.restart({ env: { IMAGE_SIZES: '' } });
+    await switchTo('');
     await until(
       async () => (await described(uploading(), keyOf(found.url)))?.variants_for === DEFAULT_SIZES.post.join(','),
     );

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
-import { freshSubject, fromAnotherSite, loginsThrough, somebody, usersWith } from '../../provider/login.ts';
+import { freshSubject, fromAnotherSite, identityClaims, loginsThrough, usersWith } from '../../provider/login.ts';
 import { freshEmail } from '../../rig/servers/address.ts';
 import type { Stack } from '../../rig/stack.ts';
 import { until } from '../../rig/until.ts';
@@ -254,7 +254,7 @@ everywhere(
 onBothStacks(
   (stack) => {
     test('a first login through a provider is a consent, a later one is not', async () => {
-      const claims = somebody();
+      const claims = identityClaims();
       const first = await logInAs(stack(), claims);
       expect(first.location).toBe('/dashboard');
       const id = await idOf(stack(), claims.email);
@@ -269,7 +269,7 @@ onBothStacks(
       ['a link in a mail', { 'sec-fetch-site': 'none' }],
     ])('a first login that %s started is no consent: the dashboard asks', async (_, headers) => {
       const call = callerOf('rest', stack().url);
-      const claims = somebody();
+      const claims = identityClaims();
       const { location, session } = await logInAs(stack(), claims, { headers });
       expect(location).toBe('/dashboard');
       const consents = () => call('consents.list', undefined, { session });
@@ -278,7 +278,7 @@ onBothStacks(
       expect((await consents()).data.data).toEqual([]);
 
       const squatted = await registered({ stack: stack(), call }, { ...person(), ...accepting });
-      const owner = await logInAs(stack(), somebody({ email: squatted.email }), { headers });
+      const owner = await logInAs(stack(), identityClaims({ email: squatted.email }), { headers });
       expect(owner.location).toBe('/dashboard');
       expect(await storedFor(stack(), squatted.id)).toEqual([]);
     });
@@ -287,7 +287,7 @@ onBothStacks(
       const ada = { ...person(), acceptTerms: true };
       const { id, email } = await verified({ stack: stack(), call: callerOf('rest', stack().url) }, ada);
       await acceptedBefore(stack(), id, 'former');
-      expect((await logInAs(stack(), somebody({ email }))).location).toBe('/dashboard');
+      expect((await logInAs(stack(), identityClaims({ email }))).location).toBe('/dashboard');
       expect(await storedFor(stack(), id)).toEqual(['former']);
     });
 
@@ -304,7 +304,7 @@ onBothStacks(
           expect((await call('auth.verifyEmail', { token })).status).toBe(200);
         }
         await acceptedBefore(stack(), id, 'former');
-        expect((await logInAs(stack(), somebody({ email }))).location).toBe('/dashboard');
+        expect((await logInAs(stack(), identityClaims({ email }))).location).toBe('/dashboard');
         expect(await storedFor(stack(), id)).toEqual([VERSION]);
       },
     );

@@ -14,6 +14,7 @@ import {
   eventsOf,
   everywhere,
   expectRefusal,
+  kindsOf,
   loggedIn,
   mailedToken,
   PASSWORD,
@@ -393,6 +394,8 @@ everywhere(
         const guess = (username: string) => call('profile.update', { fields: { username } }, { session: bob.session });
         for (let i = 0; i < 20; i++) expectRefusal(await guess(ada.username), 409, 'FIELD_TAKEN');
         expectRefusal(await guess(ada.username), 429, 'RATE_LIMITED');
+        // The user's own value tells nothing.
+        expect((await guess(bob.username)).status).toBe(200);
         const other = await call('profile.update', { fields: { about: 'Me' } }, { session: bob.session });
         expect(other.status).toBe(200);
       });
@@ -458,7 +461,9 @@ everywhere(
         expect(await call('auth.resetPassword', { token, email, password: `${PASSWORD}2` })).toMatchObject({
           status: 200,
         });
-        const one = await call('users.get', { id: created.data.user.id });
+        const { id } = created.data.user;
+        expect((await kindsOf(stack, id)).slice(-3)).toEqual(['profile-changed', 'verified', 'password-changed']);
+        const one = await call('users.get', { id });
         expect(one.data.data.fields).toEqual({ username: null, color: null, blog: null, level: null });
         expect(await register(call, { username })).toMatchObject({ code: undefined, data: { success: true } });
       });

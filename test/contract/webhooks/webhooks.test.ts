@@ -137,9 +137,11 @@ everywhere((scenario) => {
     ['a password', { url: 'https://a:b@example.com/' }, 'url'],
     ['a private address', { url: 'https://10.0.0.1/' }, 'url'],
     ['the metadata of a cloud', { url: 'http://169.254.169.254/latest' }, 'url'],
+    ['an address that is too long once it is encoded', { url: `https://example.com/${'ö'.repeat(500)}` }, 'url'],
     ['no type', { types: [] }, 'types'],
     ['an unknown type', { types: ['user.born'] }, 'types.0'],
     ['an unknown part', { include: ['password'] }, 'include.0'],
+    ['half a character', { description: '\ud800' }, 'description'],
   ])('%s is refused', async (_what, given, field) => {
     const { session } = await administrator(scenario());
     const reply = await scenario().call('webhooks.create', { ...fields, ...given }, { session });

@@ -49,7 +49,11 @@ describe.each(stackNames)('on %s parts', (kind) => {
     const overtaken: Database = Object.create(database, { transaction: { value: transaction } });
     const log = await createLog(parseConfig({ LOG_LEVEL: 'silent', DATA_DIR: dataDir }));
     const { recordRemoved } = createActivity(database, { keptDays: 1 });
-    const parts = { database: overtaken, steps: [async () => true], avatarChanged: async () => null };
+    const parts = {
+      database: overtaken,
+      steps: [async () => true],
+      avatarChanged: async () => ({ avatar: null, avatarVariants: null }),
+    };
     const removals = createRemoval({ ...parts, recordRemoved, log });
     removals.start();
     await until(() => begun > 0, { what: 'a removal' });

@@ -5,7 +5,7 @@ export interface Explored<State> {
   restore(state: State): Promise<void>;
 }
 
-/** An act of somebody. It rejects with a refusal of the service, which changes nothing. */
+/** Rejects with a refusal of the service, which changes nothing. */
 export interface Act<World> {
   name: string;
   /** Whether it makes sense in the current state. */

@@ -35,7 +35,7 @@ describe.each(stackNames)('on %s parts', (kind) => {
 
   test('of ten concurrent refusals that pass the unlocked check, one takes the last place', async () => {
     const activity = createActivity(database, { keptDays: 1 });
-    const event = { kind: 'login-refused', details: { reason: 'limited' } } as const;
+    const event = { kind: 'login-refused', details: { reason: 'wrong-password' } } as const;
     for (let i = 1; i < KEPT; i++) {
       await database.write((tables) => activity.record(tables, ada.id, event, backgroundJob));
     }

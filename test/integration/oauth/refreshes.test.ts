@@ -3,7 +3,7 @@ import { type ResponseBodyError, refreshTokenGrant } from 'openid-client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { callerOf } from '../../contract/rig/callers.ts';
 import { relyingParty } from '../../contract/rig/relying-party.ts';
-import { loggedIn } from '../../contract/rig/scenario.ts';
+import { loggedIn, logIn, verified } from '../../contract/rig/scenario.ts';
 import { type Stack, startStack } from '../../rig/stack.ts';
 import { until } from '../../rig/until.ts';
 
@@ -37,7 +37,7 @@ test('a refresh token whose successor cannot be stored is not used', async () =>
 });
 
 // checks: 72
-test('the refreshes of a grant are limited, and a refused one uses no token', async () => {
+test('the refreshes of a grant are limited; a refused one uses no token, and the log names the limit', async () => {
   const scenario = { stack, call: callerOf('rest', stack.url) };
   const party = await relyingParty(scenario);
   const { session } = await loggedIn(scenario);
@@ -46,10 +46,39 @@ test('the refreshes of a grant are limited, and a refused one uses no token', as
   for (let i = 0; i < 3; i++) ({ refresh_token: token = '' } = await refresh());
   const refusal = (await refresh().catch((error: unknown) => error)) as ResponseBodyError;
   expect(refusal.status).toBe(429);
-  expect(Number(refusal.response.headers.get('retry-after'))).toBeGreaterThan(0);
+  const { headers } = refusal.response;
+  expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+  expect(headers.get('ratelimit-reset')).toBe(headers.get('retry-after'));
+  expect([headers.get('ratelimit-limit'), headers.get('ratelimit-remaining')]).toEqual(['3', '0']);
+  const warnings = () => stack.services[0]?.output().match(/answered 429: LIMIT_REFRESH is used up/g) ?? [];
+  await expect.poll(warnings).toHaveLength(1);
   expect(await artifactsOf(party.id, 'consumed_at is null')).toHaveLength(1);
   // Another grant has its own count.
   expect(await party.logIn((await loggedIn(scenario)).session)).toMatchObject({ refresh_token: expect.any(String) });
+});
+
+// checks: 71
+test('all grants of a user for an application share four times the limit', async () => {
+  const scenario = { stack, call: callerOf('rest', stack.url) };
+  const party = await relyingParty(scenario);
+  const person = await verified(scenario);
+  const statuses: number[] = [];
+  for (let i = 0; i < 5; i++) {
+    let { refresh_token: token = '' } = await party.logIn(await logIn(scenario.call, person));
+    for (let j = 0; j < 3; j++) {
+      const refreshed = await refreshTokenGrant(party.config, token).catch(({ status }: ResponseBodyError) => status);
+      statuses.push(typeof refreshed === 'number' ? refreshed : 200);
+      if (typeof refreshed !== 'number') token = refreshed.refresh_token ?? '';
+    }
+  }
+  expect(statuses).toEqual([...Array(12).fill(200), 429, 429, 429]);
+  // Another application, and another user of this one, have their own count.
+  const other = await relyingParty(scenario);
+  for (const [by, session] of [
+    [other, await logIn(scenario.call, person)],
+    [party, (await loggedIn(scenario)).session],
+  ] as const)
+    await refreshTokenGrant(by.config, (await by.logIn(session)).refresh_token ?? '');
 });
 
 // checks: 72

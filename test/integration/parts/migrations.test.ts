@@ -185,3 +185,9 @@ test('migrating creates a missing database', async () => {
     await dropDatabase(url.href);
   }
 });
+
+onEachDatabase('`mikro-orm schema:update` proposes no change of a migrated database', async (orm) => {
+  await orm.migrator.up();
+  const updates = await orm.schema.getUpdateSchemaSQL({ wrap: false, safe: false });
+  expect(updates).toBe('');
+});

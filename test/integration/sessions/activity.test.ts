@@ -1,14 +1,16 @@
+import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { v7 as uuidv7 } from 'uuid';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { backgroundJob, type Caller } from '../../../server/activity/caller.ts';
 import { createActivity } from '../../../server/activity/index.ts';
-import type { Database } from '../../../server/parts/database/contract.ts';
+import { type AllTables, type Database, sql } from '../../../server/parts/database/contract.ts';
 import { openDatabase } from '../../../server/parts/database/index.ts';
 import { stackNames } from '../../contract/rig/scenario.ts';
 import { temporaryDirectory } from '../../rig/servers/custodian.ts';
 import { createDatabase, dropDatabase } from '../../rig/servers/mysql.ts';
+import { until } from '../../rig/until.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 const USER = `user_${uuidv7()}`;
@@ -70,6 +72,64 @@ describe.each(stackNames)('the table of events, on %s parts', (kind) => {
     expect(await take({ ...administrator, actorId: 'user_another' })).toBeUndefined();
     expect(await take(administrator)).toEqual(changed.details);
     expect(await take(administrator)).toBeUndefined();
+  });
+
+  describe('an event that is replaced takes its deliveries with it', () => {
+    const activity = () => createActivity(database, { keptDays: 1 });
+
+    const recorded = async () => {
+      const userId = `user_${uuidv7()}`;
+      const changed = { kind: 'profile-changed' as const, details: { fields: 'bio' } };
+      await database.write((tables) => activity().record(tables, userId, changed, backgroundJob));
+      return userId;
+    };
+    /** As the sequencer does. */
+    const deliver = async (tables: AllTables, userId: string) => {
+      const webhook = { id: randomUUID(), url: 'https://receiver.test', types: '*', include: '', description: '' };
+      const times = { enabled_at: 0, due_at: 0, created_at: 0 };
+      await tables
+        .insertInto('webhooks')
+        .values({ ...webhook, ...times, secret: '' })
+        .execute();
+      await tables.updateTable('activity').set({ number: 7 }).where('user_id', '=', userId).execute();
+      await sql`insert into webhook_deliveries
+        (webhook_id, event_id, number, kind, user_id, state, attempts, due_at, created_at)
+        select ${webhook.id}, id, number, kind, user_id, 'waiting', 0, 0, 0 from activity
+        where user_id = ${userId}`.execute(tables);
+    };
+    const take = (userId: string) =>
+      database.change((tables) => activity().takeLatest(tables, userId, 'profile-changed', backgroundJob));
+    const deliveriesOf = (userId: string) =>
+      database.query((tables) =>
+        tables.selectFrom('webhook_deliveries').select('number').where('user_id', '=', userId).execute(),
+      );
+
+    test('if it has a number', async () => {
+      const userId = await recorded();
+      await database.change((tables) => deliver(tables, userId));
+      expect(await deliveriesOf(userId)).toHaveLength(1);
+      await take(userId);
+      expect(await deliveriesOf(userId)).toEqual([]);
+    });
+
+    test('if it gets its number meanwhile', async () => {
+      const userId = await recorded();
+      // Embedded parts have one writer at a time.
+      const isTaking = async (tables: AllTables) => {
+        if (kind !== 'real') return true;
+        const { rows } = await sql`select 1 from information_schema.processlist
+          where db = database() and info like 'delete from %activity%'`.execute(tables);
+        return rows.length > 0;
+      };
+      let taken: Promise<unknown> | undefined;
+      await database.change(async (tables) => {
+        await deliver(tables, userId);
+        taken = take(userId);
+        await until(() => isTaking(tables));
+      });
+      expect(await taken).toEqual({ fields: 'bio' });
+      expect(await deliveriesOf(userId)).toEqual([]);
+    });
   });
 
   test('client data is cut to the columns, so no event fails for it', async () => {

@@ -58,6 +58,9 @@ const isUnknown = ({ status, start, end }: Entry) =>
   status === undefined || (status === 503 && end - start >= DEADLINE_MS);
 const mayBeDone = (entry: Entry) => isUnknown(entry) || isDone(entry);
 
+/** While a database dies, a call that was answered 503 may have been executed. */
+export const asUnknown = (entry: Entry): Entry => (entry.status === 503 ? { ...entry, status: undefined } : entry);
+
 /** The mails that an action promises, by the beginning of their subjects. */
 const promises: Partial<Record<Action, string>> = {
   register: 'Verify your email',
@@ -214,9 +217,8 @@ function* lostUploads(entries: Entry[], { uploads, objects }: Outcome, user: str
 }
 
 /**
- * The values that a read from `start` to `end` may find: each value written before the end of the read, unless an
- * acknowledged later write was answered before the read started. A write without an answer ends when it was given up,
- * and never certainly overwrites another.
+ * The values that a read may find: those written before its end, unless an acknowledged later write was answered before
+ * its start. A write without an answer ends when it was given up, and never certainly overwrites another.
  */
 function possibleValues(writes: Entry[], look: Pick<Entry, 'start' | 'end'>, initial?: string): string[] {
   const first = { action: 'change', user: '', start: -1, end: -1, status: 200, value: initial } as const;

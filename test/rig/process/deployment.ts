@@ -44,6 +44,8 @@ export interface Deployment {
 }
 
 export interface DeploymentOptions {
+  /** Further variables of /etc/accounts.env. */
+  variables?: Record<string, string>;
   /** What answers at DATABASE_URL: a server or a cluster of them. */
   startDatabase?(): Promise<{ url: string; stop(): Promise<unknown> }>;
   /** What `systemctl restart mariadb` does on the machine of a new node; resolves to that, which `mariadb` then asks. */
@@ -53,7 +55,7 @@ export interface DeploymentOptions {
 /** `redis`: REDIS_URL, and REDIS_SENTINEL if there is one. */
 export async function startDeployment(
   redis: Record<string, string>,
-  { startDatabase = startMysql, restartDatabase }: DeploymentOptions = {},
+  { variables = {}, startDatabase = startMysql, restartDatabase }: DeploymentOptions = {},
 ): Promise<Deployment> {
   const directory = temporaryDirectory('deployment');
   const [configurationFile, opt, backups] = ['accounts.env', 'opt', 'backups'].map((name) => join(directory, name)) as [
@@ -151,11 +153,11 @@ export async function startDeployment(
       'smtps://USER:PASSWORD@mail.example.com': smtp.url.replace('//', '//USER:PASSWORD@'),
       'https://s3.example.com': s3.url,
       'S3_BUCKET=BUCKET': `S3_BUCKET=${s3.bucket}`,
-      'S3_ACCESS_KEY=KEY': `S3_ACCESS_KEY=${s3.env['S3_ACCESS_KEY']}`,
-      'S3_SECRET_KEY=SECRET': `S3_SECRET_KEY=${s3.env['S3_SECRET_KEY']}`,
+      'S3_ACCESS_KEY=KEY': `S3_ACCESS_KEY=${s3.env.S3_ACCESS_KEY}`,
+      'S3_SECRET_KEY=SECRET': `S3_SECRET_KEY=${s3.env.S3_SECRET_KEY}`,
       'API_HOST=s3.example.com': `API_HOST=${new URL(s3.url).host}`,
     });
-    writeFileSync(configurationFile, `${changed}${linesOf({ CA_FILE: authority.ca })}`);
+    writeFileSync(configurationFile, `${changed}${linesOf({ CA_FILE: authority.ca, ...variables })}`);
     for (const sql of codeBlocks(DOCUMENT, 'Set up', 'sql')) await shell.execute(`mariadb <<'END'\n${sql}END\n`);
     await shell.execute(`systemctl start accounts@${first} accounts@${second}`);
 

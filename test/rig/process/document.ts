@@ -20,7 +20,7 @@ export function codeBlocks(file: string, heading: string, language = 'sh'): stri
   return blocks;
 }
 
-/** A text with replaced values, each of which must occur. Replacements are not replaced again. */
+/** A text with replaced values; each must occur. Replacements are not replaced again. */
 export function replaced(text: string, values: Record<string, string>): string {
   for (const value of Object.keys(values)) expectIn(text, value);
   return substituted(text, values);

@@ -9,7 +9,7 @@ const run = promisify(execFile);
 const git = async (...args: string[]) => (await run('git', args, { cwd: root, maxBuffer: 1e8 })).stdout;
 
 export interface Release {
-  /** v1.2.3, or the commit. */
+  /** v1.2.3, or a commit. */
   name: string;
   /** Its files with its production packages. */
   tree: string;
@@ -32,16 +32,12 @@ async function treeOf({ commit, name }: { commit: string; name: string }): Promi
   return { name, tree };
 }
 
-/** A clone may lack tags: a release is a commit of `npm version`, or else a tagged one. */
+/** The last commit before HEAD that set the version. Tags and subjects do not tell: a clone may lack them, and landing changes them. */
 async function newest(): Promise<{ commit: string; name: string }> {
-  const isRelease = (text = '') => /^v\d+\.\d+\.\d+$/.test(text);
-  const [head = [], ...before] = (await git('log', '--format=%H %s')).split('\n').map((line) => line.split(/ (.*)/));
-  const tags = (await git('tag', '--merged', 'HEAD~1', '--sort=-v:refname', '--format=%(objectname) %(refname:short)'))
-    .split('\n')
-    .map((line) => line.split(' '));
-  const [commit, name] = [...before, ...tags, head].find(([, name]) => isRelease(name)) ?? [];
-  if (commit && name) return { commit, name };
-  throw new Error(
-    'no release is known here: no commit or tag vX.Y.Z, as `npm version` makes it; is the clone shallow?',
-  );
+  if ((await git('rev-parse', '--is-shallow-repository')).trim() === 'true')
+    throw new Error('no release is known here: the clone is shallow');
+  const set = await git('log', '-1', '--format=%H', '-G', '^  "version": ', 'HEAD~1', '--', 'package.json');
+  const commit = set.trim() || 'HEAD';
+  const { version } = JSON.parse(await git('show', `${commit}:package.json`)) as { version: string };
+  return { commit, name: `v${version}` };
 }

@@ -132,6 +132,6 @@ async function HAProxy({ port, plainPort, instancePorts, certificate, directory 
 /** HAProxy's answer to a command on its socket. */
 const answerTo = (command: string, path: string) => textOf(connect(path).end(`${command}\n`));
 
-/** A file of docs/deploy with replaced values, each of which must occur. */
+/** A file of docs/deploy with replaced values; each must occur. */
 export const deployedFile = (file: string, values: Record<string, string>): string =>
   replaced(readFileSync(join(root, 'docs/deploy', file), 'utf8'), values);

@@ -27,9 +27,8 @@ export interface Flavour {
 }
 
 /**
- * A private MySQL or MariaDB in a fresh directory: the first `mysqld` on the PATH. With MYSQL_URL (an account that may
- * create databases) that server is used instead. `directory` is an empty one of the test, `args` are further options,
- * `env` extends its environment.
+ * A private MySQL or MariaDB, the first `mysqld` on the PATH, in an empty `directory`; or the server of MYSQL_URL, an
+ * account that may create databases. `args` and `env` extend its options and environment.
  */
 export async function startMysql({
   directory = dataDirectory('mysql'),

@@ -11,9 +11,8 @@ import { foreignServer, type PrivateServer, startPrivateServer } from './private
 const databases = 256;
 
 /**
- * A private Redis with an append-only file in a fresh directory. With REDIS_URL that server is used instead. `appendfsync`
- * as in redis.conf; with any value, acknowledged writes survive a killed process. `directory` is an empty one of the test,
- * `settings` are further ones of redis.conf.
+ * A private Redis with an append-only file in an empty `directory`, or the server of REDIS_URL. `settings` and
+ * `appendfsync` as in redis.conf; with any `appendfsync`, acknowledged writes survive a killed process.
  */
 export async function startRedis({
   appendfsync = 'everysec',
@@ -98,9 +97,8 @@ export async function flush(client: Redis | Cluster): Promise<void> {
 }
 
 /**
- * The URL of an empty logical database, given to one caller only across processes: database 0 has the counter. After the
- * last one it starts again at 1, with empty ones. A Cluster has a single database, so test files that use it
- * take turns.
+ * The URL of an empty logical database, given to one caller across processes; database 0 has the counter, which starts
+ * again at 1. A Cluster has a single database: test files that use it take turns.
  */
 export async function nextDatabase(serverUrl: string): Promise<string> {
   if (serverUrl.includes(',')) return serverUrl;

@@ -11,16 +11,22 @@ import { freePort } from './port.ts';
 import { multipartUploads } from './s3-multipart.ts';
 
 /**
- * The storage's behaviour: work; answer 503 SlowDown; take a request and never answer; cut it off in the middle; do what is
+ * The storage's behaviour: work; answer 503 SlowDown; refuse as Cloudflare R2 refuses strangers; take a request and never answer; cut it off in the middle; do what is
  * asked and never answer.
  */
-export type S3Behaviour = 'work' | 'slow-down' | 'hang' | 'reset' | 'mute';
+export type S3Behaviour = 'work' | 'slow-down' | 'refuse-as-r2' | 'hang' | 'reset' | 'mute';
+
+/** An access key, as the service is given it. */
+export interface AccessKey {
+  S3_ACCESS_KEY: string;
+  S3_SECRET_KEY: string;
+}
 
 export interface S3 {
   readonly url: string;
   readonly bucket: string;
   /** For the tested service. */
-  readonly env: Record<string, string>;
+  readonly env: Readonly<AccessKey & Record<string, string>>;
   keys(): Promise<string[]>;
   /** The keys of files in parts that were not joined. */
   unfinished(): Promise<string[]>;
@@ -31,6 +37,8 @@ export interface S3 {
   requests(): string[];
   /** `only` for signed requests that match, as in `requests`. */
   behave(behaviour: S3Behaviour, only?: RegExp): void;
+  /** From now on others may use only these keys; before, that of `env`. */
+  accept(...keys: AccessKey[]): void;
   /** Refuses connections until up(). Stored objects stay. */
   down(): Promise<void>;
   up(): Promise<void>;
@@ -47,7 +55,12 @@ interface S3rver extends Pick<Koa, 'middleware' | 'callback'> {
     deleteObject(bucket: string, key: string): Promise<unknown>;
   };
 }
-const S3rver = createRequire(import.meta.url)('@20minutes/s3rver') as new (options: object) => S3rver;
+const require = createRequire(import.meta.url);
+const S3rver = require('@20minutes/s3rver') as new (options: object) => S3rver;
+/** Has the keys of all storages in this process. */
+const { DUMMY_ACCOUNT: account } = require('@20minutes/s3rver/lib/models/account') as {
+  DUMMY_ACCOUNT: { createKeyPair(accessKey: string, secretKey: string): void };
+};
 
 const accessKey = 'S3RVER';
 const secretKey = 'S3RVER';
@@ -100,18 +113,17 @@ async function filesIn(folder: string): Promise<string[]> {
 
 const errorOf = (code: string) => `<Error><Code>${code}</Code></Error>`;
 
-/**
- * A storage on 127.0.0.1 that checks signatures. Without one, everyone may read `anyoneReads` of a bucket (`policy`: as its
- * policy says), and nothing else. With `cors`, for every origin or for one, the bucket exists already. Without
- * `hasCorsRules` that is a setting of the whole storage, like MinIO's, and rules of a bucket are refused.
- */
+/** A storage on 127.0.0.1 that checks signatures. Without one, everyone may read `anyoneReads`, and nothing else. */
 export async function startS3({
   cors = false,
   anyoneReads = /^uploads\//,
   hasCorsRules = true,
 }: {
+  /** For every origin, or for one. The bucket exists already. */
   cors?: boolean | string;
+  /** Keys in a bucket, or what its policy says. */
   anyoneReads?: RegExp | 'policy';
+  /** Without, `cors` is a setting of the whole storage, like MinIO's, and rules of a bucket are refused. */
   hasCorsRules?: boolean;
 } = {}): Promise<S3> {
   const port = await freePort();
@@ -129,6 +141,7 @@ export async function startS3({
   let behaviour: S3Behaviour = 'work';
   let concerned = /^/;
   let policy: Policy | undefined;
+  let accepted = [accessKey];
   const isPublic = (path: string) =>
     anyoneReads === 'policy'
       ? policy !== undefined && letsEveryoneRead(policy, path)
@@ -158,8 +171,13 @@ export async function startS3({
       refuse(ctx, 403, 'RequestTimeTooSkewed');
       return;
     }
-    // Faults do not apply to the rig's own access.
+    // Faults and the choice of keys do not apply to the rig's own access.
     const isOurs = ctx.get('User-Agent').includes('rig');
+    const [, usedKey = ''] = /Credential=([^/%]*)/.exec(ctx.get('Authorization') || ctx.querystring) ?? [];
+    if (isSigned && !isOurs && !accepted.includes(usedKey)) {
+      refuse(ctx, 403, 'InvalidAccessKeyId');
+      return;
+    }
     if (isSigned && !isOurs) requests.push(`${ctx.method} ${ctx.path}`);
     if (isOurs || behaviour === 'work' || !concerned.test(`${ctx.method} ${ctx.path}`)) {
       // s3rver has no policies.
@@ -178,6 +196,11 @@ export async function startS3({
     }
     if (behaviour === 'slow-down') {
       refuse(ctx, 503, 'SlowDown');
+      return;
+    }
+    if (behaviour === 'refuse-as-r2') {
+      ctx.status = 400;
+      ctx.body = '<Error><Code>InvalidArgument</Code><Message>Authorization</Message></Error>';
       return;
     }
     if (behaviour === 'mute') await next();
@@ -240,6 +263,10 @@ export async function startS3({
     behave(next, only = /^/) {
       behaviour = next;
       concerned = only;
+    },
+    accept(...keys) {
+      for (const key of keys) account.createKeyPair(key.S3_ACCESS_KEY, key.S3_SECRET_KEY);
+      accepted = keys.map((key) => key.S3_ACCESS_KEY);
     },
     down,
     async up() {

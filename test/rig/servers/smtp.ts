@@ -55,6 +55,8 @@ export interface SmtpSink {
   /** Resolves once this many attempts had this outcome, at most `within` ms from now (30 s). */
   waitForAttempts(query: { outcome: Attempt['outcome']; count?: number; within?: number }): Promise<Attempt[]>;
   behave(behaviour: Behaviour): void;
+  /** From now on mails are taken only from clients that logged in with one of these passwords; before, from any. */
+  accept(...passwords: string[]): void;
   /** Refuses connections from now on and cuts open ones. Mails and behaviour stay. */
   stop(): Promise<void>;
   /** Listens again on the same port. */
@@ -71,6 +73,7 @@ function refusalOf(behaviour: Behaviour): Refusal | undefined {
   return behaviour in refusals ? refusals[behaviour as keyof typeof refusals] : undefined;
 }
 
+const loginRequired = { responseCode: 530, message: '5.7.0 Authentication required' };
 const senderRefusal = { responseCode: 550, message: '5.1.8 Sender address rejected' };
 const credentialsRefusal = { responseCode: 535, message: '5.7.8 Authentication credentials invalid' };
 const messageRefusal = { responseCode: 554, message: '5.6.0 Message refused' };
@@ -85,6 +88,8 @@ export async function startSmtpSink(): Promise<SmtpSink> {
   const changes = new EventEmitter().setMaxListeners(0);
   let behaviour: Behaviour = 'accept';
   let change = Promise.withResolvers<void>();
+  let passwords: string[] | undefined;
+  const isUnknown = (password: string) => passwords?.includes(password) === false;
 
   const note = (outcome: Attempt['outcome'], to: string[], messageId?: string) => {
     attempts.push({ outcome, to, ...(messageId !== undefined && { messageId }) });
@@ -131,15 +136,15 @@ export async function startSmtpSink(): Promise<SmtpSink> {
         if (answer) note('refused', [address]);
         return answer;
       },
-      credentialsRefusal() {
-        if (behaviour !== 'refuse-credentials') return undefined;
+      credentialsRefusal(password) {
+        if (behaviour !== 'refuse-credentials' && !isUnknown(password)) return undefined;
         note('refused', []);
         return credentialsRefusal;
       },
-      senderRefusal() {
-        if (behaviour !== 'refuse-sender') return undefined;
+      senderRefusal(password) {
+        if (behaviour !== 'refuse-sender' && !isUnknown(password)) return undefined;
         note('refused', []);
-        return senderRefusal;
+        return isUnknown(password) ? loginRequired : senderRefusal;
       },
       receive,
     });
@@ -177,6 +182,9 @@ export async function startSmtpSink(): Promise<SmtpSink> {
       change.resolve();
       change = Promise.withResolvers<void>();
     },
+    accept(...accepted) {
+      passwords = accepted;
+    },
     async stop() {
       await close?.();
       close = undefined;
@@ -200,9 +208,9 @@ interface Handlers {
   /** The answer to a refused recipient. */
   refusal(address: string): Refusal | undefined;
   /** The answer to refused credentials; credentials are optional. */
-  credentialsRefusal(): Refusal | undefined;
-  /** The answer to a refused sender. */
-  senderRefusal(): Refusal | undefined;
+  credentialsRefusal(password: string): Refusal | undefined;
+  /** The answer to a refused sender; the password is empty without a login. */
+  senderRefusal(password: string): Refusal | undefined;
   /** Takes a mail; `cut` closes the connection. */
   receive(stream: SMTPServerDataStream, session: SMTPServerSession, cut: () => void): Promise<void>;
 }
@@ -219,16 +227,16 @@ async function openListener(
     allowInsecureAuth: true,
     disableReverseLookup: true,
     onConnect: (_session, done) => greet(done),
-    onAuth({ username = '' }, _session, done) {
-      const answer = credentialsRefusal();
-      done(answer && answerOf(answer), { user: username });
+    onAuth({ password }, _session, done) {
+      const answer = credentialsRefusal(password ?? '');
+      done(answer && answerOf(answer), { user: password ?? '' });
     },
     onRcptTo({ address }, _session, done) {
       const answer = refusal(address);
       done(answer && answerOf(answer));
     },
-    onMailFrom(_address, _session, done) {
-      const answer = senderRefusal();
+    onMailFrom(_address, { user = '' }, done) {
+      const answer = senderRefusal(user);
       done(answer && answerOf(answer));
     },
     onData(stream, session, done) {

@@ -24,6 +24,8 @@ async function followed(answers: (() => Response | Promise<Response>)[]) {
   const leaving = new AbortController();
   const requests: Asked[] = [];
   const times: number[] = [];
+  /** With the number of events handled by then. */
+  const positions: [number, number][] = [];
   const client = createServiceClient({
     url: 'https://accounts.example.com',
     token: 'secret',
@@ -39,10 +41,12 @@ async function followed(answers: (() => Response | Promise<Response>)[]) {
   });
   const found: PublicEvent[] = [];
   const read = async () => {
-    for await (const event of followEvents(client, { after: 5, signal: leaving.signal })) found.push(event);
+    const onPosition = (number: number) => positions.push([number, found.length]);
+    const events = followEvents(client, { after: 5, onPosition, signal: leaving.signal });
+    for await (const event of events) found.push(event);
   };
   const error = await read().catch((thrown: unknown) => thrown);
-  return { numbers: found.map(({ number }) => number), requests, times, error };
+  return { numbers: found.map(({ number }) => number), requests, times, positions, error };
 }
 afterEach(() => void vi.useRealTimers());
 
@@ -52,10 +56,19 @@ const offline = () => {
 };
 
 test('each page begins where the last one ended, also past events of other types', async () => {
-  const { numbers, requests, error } = await followed([answer(page([6, 8])), answer(page([], 20)), answer(page([21]))]);
+  const { numbers, requests, positions, error } = await followed([
+    answer(page([6, 8])),
+    answer(page([], 20)),
+    answer(page([21])),
+  ]);
   expect(numbers).toEqual([6, 8, 21]);
   expect(requests.map(({ after }) => after)).toEqual([5, 8, 20, 21]);
   expect(requests.map(({ waitSeconds }) => waitSeconds)).toEqual([25, 25, 25, 25]);
+  expect(positions).toEqual([
+    [8, 2],
+    [20, 2],
+    [21, 3],
+  ]);
   expect(error).toBeUndefined();
 });
 

@@ -31,7 +31,7 @@ function service(answer: (token: string) => unknown, options: { cacheSeconds?: n
 }
 afterEach(() => void vi.useRealTimers());
 
-test('caches a session for the given seconds, and reports fresh once', async () => {
+test('a session is cached for cacheSeconds and is fresh only once', async () => {
   const { check, tokensAsked } = service(() => found());
   const answers = [await check(tokenOf(1)), await check(tokenOf(1))];
   expect(answers.map((answer) => answer?.fresh)).toEqual([true, false]);
@@ -44,7 +44,7 @@ test('caches a session for the given seconds, and reports fresh once', async () 
   expect(tokensAsked).toHaveLength(2);
 });
 
-test('concurrent checks of one session share a call; those of others do not', async () => {
+test('concurrent checks of one session share a call; checks of different sessions do not', async () => {
   const { check, tokensAsked } = service(() => found());
   const answers = await Promise.all([1, 1, 2, 1].map((i) => check(tokenOf(i))));
   expect(answers.every(Boolean)).toBe(true);
@@ -59,7 +59,7 @@ test('a session is not cached beyond its end', async () => {
   expect(tokensAsked).toHaveLength(2);
 });
 
-test('an ended session is noticed when its cache time is over or it is forgotten', async () => {
+test('a forgotten session is checked again', async () => {
   let isOver = false;
   const { check, forget } = service(() => (isOver ? null : found()));
   await check(tokenOf(1));
@@ -95,7 +95,7 @@ test('an invalid session is not cached', async () => {
   expect(tokensAsked).toHaveLength(50);
 });
 
-test('beyond its capacity it drops the sessions that were checked longest ago', async () => {
+test('beyond maxSessions the least recently checked session is dropped', async () => {
   const { check, tokensAsked } = service(() => found(), { maxSessions: 2 });
   for (const i of [1, 2, 1, 3, 1]) await check(tokenOf(i));
   expect(tokensAsked).toEqual([1, 2, 3].map(tokenOf));

@@ -8,6 +8,8 @@ const profileOf = (name: string) => ({ ...ada, name, bio: '', location: '', webs
 
 const refusal = { message: 'Not logged in', code: -32001, data: { code: 'UNAUTHENTICATED', httpStatus: 401 } };
 
+const otherUser = { message: 'Another user', code: -32009, data: { code: 'OTHER_USER', httpStatus: 409 } };
+
 /** Answers of the service, in the order of its requests: a name is the user, null no session. */
 type Answer = string | Known | null | Promise<string | null>;
 type Known = NonNullable<InitialSession>;
@@ -29,7 +31,11 @@ afterEach(() => {
 /** A tab with a subscriber, and the names that it has seen: undefined while pending. */
 function tab(
   answers: Answer[],
-  { hasEnded = false, ...options }: Partial<SessionStoreOptions> & { hasEnded?: boolean } = {},
+  {
+    hasEnded = false,
+    isOther = false,
+    ...options
+  }: Partial<SessionStoreOptions> & { hasEnded?: boolean; isOther?: boolean } = {},
 ) {
   const requests: string[] = [];
   const client = createClient({
@@ -38,6 +44,7 @@ function tab(
       const path = new URL(String(address)).pathname;
       requests.push(path);
       if (String(address).includes('secondFactor')) return Response.json([{ error: refusal }]);
+      if (isOther && !path.includes('profile')) return Response.json([{ error: otherUser }]);
       if (String(address).includes('logout'))
         return Response.json([hasEnded ? { error: refusal } : { result: { data: { success: true } } }]);
       const answer = answers.shift();
@@ -184,6 +191,13 @@ test('a logout of a session that has ended is one', async () => {
   const store = tab([], { initialSession: { user: profileOf('Ada') }, hasEnded: true });
   await store.logOut();
   expect(store.seen).toEqual(['Ada', null]);
+});
+
+test('a logout in the session of another user ends nothing, and the page shows that user', async () => {
+  const store = tab(['Ada', 'Grace'], { isOther: true });
+  await settled(store, undefined, 'Ada');
+  await expect(store.logOut()).rejects.toThrow('Another user');
+  await settled(store, undefined, 'Ada', 'Grace');
 });
 
 test('a pending login that is over does not end the session: the check decides', async () => {

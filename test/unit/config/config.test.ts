@@ -1,12 +1,34 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { describe, expect, test } from 'vitest';
-import { parseConfig, variableNames } from '../../../server/config/index.ts';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { loadConfig, parseConfig, threadsFor, variableNames } from '../../../server/config/index.ts';
 import { problemsOf, production } from './config-problems.ts';
 
-test('.env.example lists every variable once, in the order of the schema', () => {
+describe('.env.example', () => {
   const example = readFileSync(new URL('../../../.env.example', import.meta.url), 'utf8');
-  expect([...example.matchAll(/^([A-Z0-9_]+)=/gm)].map(([, name]) => name)).toEqual(variableNames);
+
+  test('lists every variable once, in the order of the schema', () => {
+    expect([...example.matchAll(/^([A-Z0-9_]+)=/gm)].map(([, name]) => name)).toEqual(variableNames);
+  });
+
+  // Not defaults that name another variable.
+  const defaults = [...example.matchAll(/Default: `([^`]*[^A-Z`][^`]*)`(?: \(.*\))?\n([A-Z0-9_]+)=$/gm)].filter(
+    ([, value = '']) => !/PORT|S3_/.test(value),
+  );
+
+  test.each(defaults.map(([, value = '', name = '']) => [name, value]))(
+    'names the default of %s: %s',
+    (name, value) => {
+      // SCAN_DOWN needs it.
+      const others = { SCAN_URL: 'clamd://localhost:3310' };
+      expect(parseConfig({ ...others, [name]: value })).toEqual(parseConfig(others));
+    },
+  );
+
+  test('names the default of each limit, or that there is none', () => {
+    const named = [...defaults.map(([, , name]) => name), 'LIMIT_READ'];
+    expect(variableNames.filter((name) => name.startsWith('LIMIT_') && !named.includes(name))).toEqual([]);
+  });
 });
 
 test('an empty environment is valid: embedded parts on a loopback address', () => {
@@ -23,6 +45,24 @@ test('an empty environment is valid: embedded parts on a loopback address', () =
     rates: { login: { points: 5, seconds: 900 }, read: { points: 0 } },
   });
   expect(parseConfig({ PORT: '', APP_URL: '' })).toEqual(parseConfig({}));
+});
+
+describe('UV_THREADPOOL_SIZE', () => {
+  afterEach(() => void vi.unstubAllEnvs());
+
+  test.each([1, 2, 8, 16, 64, 128])('with %d cores, leaves threads to files beside all hashes', (cores) => {
+    const hashes = cores + 1 + Math.ceil(cores / 2);
+    expect(threadsFor(cores) - hashes).toBeGreaterThanOrEqual(8);
+  });
+
+  test('is set before the first thread starts, unless the operator has set it', () => {
+    vi.stubEnv('UV_THREADPOOL_SIZE', undefined);
+    const { cores } = loadConfig();
+    expect(process.env['UV_THREADPOOL_SIZE']).toBe(String(threadsFor(cores)));
+    vi.stubEnv('UV_THREADPOOL_SIZE', '5');
+    loadConfig();
+    expect(process.env['UV_THREADPOOL_SIZE']).toBe('5');
+  });
 });
 
 test('production listens on all addresses, and its APP_URL has no trailing slash', () => {

@@ -17,10 +17,12 @@ const rates = {
   administration: rate,
   passkeyStart: rate,
   authorizationStart: rate,
+  directStart: rate,
   refresh: rate,
   totpStart: rate,
   uniqueField: rate,
   uploadCheck: rate,
+  uploadParts: rate,
   read: rate,
 };
 
@@ -161,6 +163,7 @@ test('while the store is down, harmful calls are refused, and merely limited one
     'idpStart',
     'passkeyStart',
     'authorizationStart',
+    'directStart',
     'refresh',
     'totpStart',
     'uniqueField',

@@ -33,7 +33,7 @@ test('no more places are reserved than there are, those in work included', async
   const [first, second, third] = [worker.reserve(), worker.reserve(), worker.reserve()];
   expect([typeof first, typeof second, third]).toEqual(['function', 'function', undefined]);
   first?.();
-  worker.begin('a row');
+  worker.begin('a row', performance.now());
   expect(worker.reserve()).toBeUndefined();
   second?.();
   expect(worker.reserve()).toBeTypeOf('function');
@@ -46,7 +46,7 @@ test('rows are taken only for places that are neither in use nor reserved', asyn
   worker.reserve();
   worker.wake();
   await until(() => taken.at(-1) === 1);
-  worker.begin('a row');
+  worker.begin('a row', performance.now());
   finish();
   await worker.stop();
 });
@@ -110,7 +110,7 @@ describe('a row in work', () => {
       log,
     });
     worker.start();
-    worker.begin('a row');
+    worker.begin('a row', performance.now());
     return () => isHeld();
   }
 

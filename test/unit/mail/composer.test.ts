@@ -104,7 +104,7 @@ The link works once, for 7 days. If you did not expect it, you can ignore this e
   ],
   [
     'password-changed',
-    24 * HOUR,
+    7 * 24 * HOUR,
     'Your password for accounts.test:8443 was changed',
     `The password of your account at accounts.test:8443 was just changed, and you were logged out on all devices.
 
@@ -144,7 +144,7 @@ The link works for 7 days, even after further changes. If you changed it yoursel
   ],
   [
     'email-change-undone',
-    24 * HOUR,
+    7 * 24 * HOUR,
     'The email of your account at accounts.test:8443 was restored',
     `A change of the email of your account at accounts.test:8443 was undone: it is password,<acme> again. You were logged out on all devices.
 
@@ -158,7 +158,7 @@ The link to set it is sent only to that email.`,
   ],
   [
     'login-methods-removed',
-    24 * HOUR,
+    7 * 24 * HOUR,
     'Login methods for accounts.test:8443 were removed',
     `It was also possible to log in to your account at accounts.test:8443 with a password and through <acme>. We have no proof that you added this yourself, so it was removed, and you were logged out on all devices.
 

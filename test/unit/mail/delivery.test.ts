@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { createMailDelivery } from '../../../server/accounts/mail/delivery.ts';
 import { MailDeferred, MailRefused, MailRejected } from '../../../server/parts/mail/contract.ts';
@@ -97,20 +98,30 @@ test('an outage of the mail server is logged once, and so is its end', async () 
   expect(log.info.mock.calls.filter(([text]) => text === 'mails are sent again')).toHaveLength(1);
 });
 
-test('repeated rejections of one recipient are no outage, those of two mails in a row are', async () => {
-  const reject = (id: string) => {
-    send.mockRejectedValueOnce(new MailRejected('550 relay not permitted'));
-    return deliver({ ...row, id });
-  };
-  for (let i = 0; i < 3; i++) expect(await reject('one')).toEqual({ retryInMs: expect.any(Number) });
-  await deliver(row);
-  await reject('other');
-  expect(log.error).not.toHaveBeenCalled();
-  await reject('one');
-  await reject('other');
-  expect(log.error).toHaveBeenCalledTimes(1);
-  // The outage ends, for the tests that follow.
-  await deliver(row);
+describe('repeated refusals of a few recipients are no outage; of more in a row they are', () => {
+  test.each([
+    ['permanent', 2, () => new MailRejected('550 relay not permitted')],
+    ['temporary', 5, () => new MailDeferred('454 4.7.1 Relay access denied')],
+  ])('%s: of %i', async (_, count, refusal) => {
+    const recipients = Array.from({ length: count }, (_, i) => `${i}@example.test`);
+    const refuse = (email = '') => {
+      send.mockRejectedValueOnce(refusal());
+      return deliver({ ...row, id: randomUUID(), email });
+    };
+    const tolerated = recipients.slice(1);
+    // Ends what other tests began.
+    await deliver(row);
+    for (const email of [...tolerated, ...tolerated]) {
+      expect(await refuse(email)).toEqual({ retryInMs: expect.any(Number) });
+    }
+    await deliver(row);
+    await refuse(recipients[0]);
+    for (const email of tolerated.slice(1)) await refuse(email);
+    expect(log.error).not.toHaveBeenCalled();
+    for (const email of recipients) await refuse(email);
+    expect(log.error).toHaveBeenCalledTimes(1);
+    await deliver(row);
+  });
 });
 
 test('a database outage leaves the row unchanged', async () => {

@@ -66,14 +66,15 @@ beforeEach(async () => {
   });
 });
 afterEach(async () => {
+  vi.restoreAllMocks();
   await outbox.stop();
   await database.close();
 });
 
 const newUser = (email: string) => User.register({ email, name: 'Ada', passwordHash: null });
 const insert = (tables: AllTables, user: User) => tables.insertInto('users').values(rowOf('users', user)).execute();
-const welcome = (user: User) =>
-  outbox.welcoming(user, 'verify-email', { language: () => undefined }, (queue) =>
+const insertWithMail = (user: User) =>
+  outbox.withFirstMail(user, 'verify-email', { language: () => undefined }, (queue) =>
     database.change(async (tables) => {
       await insert(tables, user);
       await queue(tables);
@@ -92,7 +93,7 @@ test('the first mail to a user is sent without another query', async () => {
   outbox.start();
   const user = newUser('ada@example.test');
   const looks = vi.spyOn(database, 'transaction');
-  await welcome(user);
+  await insertWithMail(user);
   await whenSettled();
   expect(await rows()).toMatchObject([{ state: 'sent', attempts: 1, userId: user.id, tokenId: expect.any(String) }]);
   expect(send).toHaveBeenCalledOnce();
@@ -102,7 +103,7 @@ test('the first mail to a user is sent without another query', async () => {
 test('a user who is not stored gets no mail', async () => {
   outbox.start();
   const user = newUser('ada@example.test');
-  const failing = outbox.welcoming(user, 'verify-email', { language: () => undefined }, (queue) =>
+  const failing = outbox.withFirstMail(user, 'verify-email', { language: () => undefined }, (queue) =>
     database.change(async (tables) => {
       await insert(tables, user);
       await queue(tables);
@@ -112,20 +113,35 @@ test('a user who is not stored gets no mail', async () => {
   await expect(failing).rejects.toThrow('rolled back');
   expect(await rows()).toEqual([]);
   expect(send).not.toHaveBeenCalled();
-  await welcome(user);
+  await insertWithMail(user);
   await whenSettled();
   expect(send).toHaveBeenCalledOnce();
 });
 
+test('after a freeze longer than the lease, at the commit, the first mail is left to the others', async () => {
+  outbox.start();
+  const user = newUser('ada@example.test');
+  const now = performance.now.bind(performance);
+  await outbox.withFirstMail(user, 'verify-email', { language: () => undefined }, async (queue) => {
+    await database.change(async (tables) => {
+      await insert(tables, user);
+      await queue(tables);
+    });
+    vi.spyOn(performance, 'now').mockImplementation(() => now() + 21_000);
+  });
+  await until(async () => log.warn.mock.calls.some(([{ err }]) => /lease has ended/.test(err?.message)));
+  expect(send).not.toHaveBeenCalled();
+});
+
 test('concurrent registrations share the limit of their inbox', async () => {
   outbox.start();
-  await Promise.all([1, 2, 3, 4].map((tag) => welcome(newUser(`ada+${tag}@example.test`))));
+  await Promise.all([1, 2, 3, 4].map((tag) => insertWithMail(newUser(`ada+${tag}@example.test`))));
   await whenSettled();
   expect((await rows()).map(({ state }) => state).sort()).toEqual(['dropped', 'dropped', 'sent', 'sent']);
 });
 
 test('if this process does not deliver, the mail waits as a request for one that does', async () => {
-  await welcome(newUser('ada@example.test'));
+  await insertWithMail(newUser('ada@example.test'));
   expect(await rows()).toMatchObject([{ state: 'pending', attempts: 0, userId: null, tokenId: null }]);
   outbox.start();
   await whenSettled();

@@ -40,7 +40,7 @@ async function storageThat(answer: RequestListener): Promise<ObjectStorage> {
 
 const picture = Buffer.from('picture');
 /** The connections that the service keeps for each time limit of its exchanges. */
-const pools = { request: 50, copy: 8, background: 8, reader: 8 };
+const pools = { request: 50, copy: 20, background: 20, reader: 20 };
 const cases: { name: string; pool: keyof typeof pools; call(storage: ObjectStorage): Promise<unknown> }[] = [
   { name: 'put', pool: 'request', call: (storage) => storage.put('public/a', picture, 'image/png') },
   { name: 'find', pool: 'request', call: (storage) => storage.find('private/a', 16) },

@@ -133,6 +133,11 @@ test('a scanner over HTTP gets user and password of its address', async () => {
     scanner.behave({ status: 503, body: '' });
     await expect(opened?.ping()).rejects.toThrow('503');
     await expect(opened?.scan(fileOf(Buffer.from('a')), 5000)).rejects.toThrow('503');
+    expect(await opened?.isAway()).toBe(false);
+    scanner.behave('hang');
+    expect(await opened?.isAway()).toBe(false);
+    await scanner.down();
+    expect(await opened?.isAway()).toBe(true);
   } finally {
     await scanner.stop();
   }

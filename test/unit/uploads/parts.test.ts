@@ -111,6 +111,8 @@ afterAll(async () => {
   await database.close();
 });
 
+const uncounted = async () => undefined;
+
 const rowOf = (key: string) =>
   database.query((tables) =>
     tables.selectFrom('uploads').select(['state', 'multipart_id']).where('object_key', '=', key).executeTakeFirst(),
@@ -145,7 +147,7 @@ async function dieAtEachStep(then: (upload: Declared) => Promise<unknown>): Prom
       if (steps >= n) throw new Error('killed');
     };
     isDone = await dying
-      .presignParts(userId, key, [1])
+      .presignParts(userId, key, [1], uncounted)
       .then(() => dying.complete(userId, key))
       .then(
         () => steps < n,
@@ -166,7 +168,7 @@ describe('after a crash between any two steps', () => {
   test('the upload can be completed', async () => {
     const uploads = await dieAtEachStep(async ({ key, userId }) => {
       // Refused if it is complete already.
-      await healthy.presignParts(userId, key, [1]).catch(() => undefined);
+      await healthy.presignParts(userId, key, [1], uncounted).catch(() => undefined);
       await healthy.complete(userId, key);
       expect(await rowOf(key)).toEqual({ state: 'expected', multipart_id: null });
     });
@@ -196,11 +198,25 @@ describe('after a crash between any two steps', () => {
 test('of two calls that start an upload at once, both get addresses of the same one', async () => {
   const declared = { contentType: 'application/pdf', size: SIZE, visibility: 'public' } as const;
   const { key } = await healthy.presign('ada', declared);
-  const both = await Promise.all([1, 2].map((part) => healthy.presignParts('ada', key, [part])));
+  const both = await Promise.all([1, 2].map((part) => healthy.presignParts('ada', key, [part], uncounted)));
   const [one, other] = both.map(({ addresses }) => addresses[0]?.presignedUrl.split('/')[0]);
   expect(one).toBe(other);
   await healthy.complete('ada', key);
   expect([...started.values()]).not.toContain(key);
+});
+
+// checks: 72
+test('a call for addresses is counted before it asks the storage, and not once the upload has started', async () => {
+  const declared = { contentType: 'application/pdf', size: SIZE, visibility: 'public' } as const;
+  const { key } = await healthy.presign('ada', declared);
+  const refused = async () => Promise.reject(new Error('too many'));
+  fail = () => {
+    throw new Error('the storage was asked');
+  };
+  await expect(healthy.presignParts('ada', key, [1], refused)).rejects.toThrow('too many');
+  fail = () => undefined;
+  await healthy.presignParts('ada', key, [1], uncounted);
+  await healthy.presignParts('ada', key, [2], refused);
 });
 
 // checks: 90
@@ -214,9 +230,14 @@ test('no part is accepted for the public copy that the service is making', async
     const { uploads } = await healthy.list('eve', { limit: 2, after: undefined });
     return uploads.find(({ visibility }) => visibility === 'public');
   });
-  for (const call of [healthy.presignParts('eve', copy.objectKey, [1]), healthy.storedParts('eve', copy.objectKey)])
+  for (const call of [
+    healthy.presignParts('eve', copy.objectKey, [1], uncounted),
+    healthy.storedParts('eve', copy.objectKey),
+  ])
     await expect(call).rejects.toMatchObject({ code: 'NOT_FOUND' });
   finish();
   expect(await publishing).toMatchObject({ objectKey: copy.objectKey, state: 'kept', multipartId: null });
-  await expect(healthy.presignParts('eve', copy.objectKey, [1])).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
+  await expect(healthy.presignParts('eve', copy.objectKey, [1], uncounted)).rejects.toMatchObject({
+    code: 'VALIDATION_FAILED',
+  });
 });

@@ -49,6 +49,7 @@ const uploadsWith = async (objects: ObjectStorage, verdict: Verdict | Scanner['s
       scanner: {
         scan: typeof verdict === 'function' ? verdict : async () => verdict,
         ping: async () => undefined,
+        isAway: async () => false,
         takes: async () => true,
       },
       allowsWhenDown: false,

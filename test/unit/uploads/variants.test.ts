@@ -167,7 +167,7 @@ const sendImage = async (uploads: Awaited<ReturnType<typeof instance>>, userId: 
 const clear = async () => {
   fail = () => undefined;
   objects.clear();
-  for (const table of ['upload_variants', 'uploads', 'upload_usage'] as const)
+  for (const table of ['upload_variants', 'uploads', 'upload_usage', 'users'] as const)
     await database.write((tables) => tables.deleteFrom(table).execute());
 };
 
@@ -198,6 +198,34 @@ test('an image that is deleted meanwhile gets no other pictures', async () => {
   await variants.make(image);
   expect([...objects.keys()].sort()).toEqual(before.sort());
   expect(before).toContain(url.slice('https://x.test/'.length));
+});
+
+test('with other widths a variant that a profile names as its avatar stays, until its image is deleted', async () => {
+  await clear();
+  const before = await instance('post:20,60');
+  const { url, variants } = await sendImage(before, 'ada');
+  const avatar = `${variants[1]?.url}?v=1`;
+  expect(avatar).toContain('_60.webp');
+  const user = {
+    id: 'eve',
+    name: 'Eve',
+    email: 'eve@example.com',
+    provider: 'email',
+    role: 'user',
+    email_verified: 1,
+    password_proven: 1,
+    session_epoch: 0,
+    created_at: 1,
+    avatar,
+  } as const;
+  await database.write((tables) => tables.insertInto('users').values(user).execute());
+  const after = await instance(SIZES);
+  await makeAll(after);
+  const widths = () => [...objects.keys()].map((key) => Number(/_(\d+)/.exec(key)?.[1] ?? 0)).sort((a, b) => a - b);
+  expect(widths()).toEqual([0, 20, 40, 60, 80]);
+  await expectRowOfEachObject();
+  await after.remove('ada', url.slice('https://x.test/uploads/'.length), backgroundJob);
+  expect([...objects.keys()]).toEqual([]);
 });
 
 test('a stored image that cannot be read is not tried again', async () => {

@@ -1,7 +1,7 @@
 import type { UsersShowOutput } from 'account-client';
 import { pagePaths } from '../../../../server/shared/page-paths.ts';
 import { api } from '../../api.ts';
-import { date, dateTime } from '../../language/in-readers-language.ts';
+import { date, dateTime } from '../../language/format.ts';
 import { text } from '../../language/texts.ts';
 import { dropDraft, noteActing } from '../../session/draft.ts';
 import { settings } from '../../settings.ts';

@@ -3,7 +3,7 @@ import { pagePaths } from '../../../../server/shared/page-paths.ts';
 
 type Find = NonNullable<UsersFindInput>;
 
-/** What the list of users shows: a search, the users of one standing, or all in an order. */
+/** What the user list shows: search results, the users of one standing, or all users sorted. */
 export type Listing = Pick<Find, 'q' | 'standing' | 'sort'>;
 
 /** The URL of the page: `user` is the id of the shown user. */
@@ -12,7 +12,7 @@ export function addressOf(query: Listing | { user: string } | { tab: 'invitation
   return search.size > 0 ? `${pagePaths.admin}?${search}` : pagePaths.admin;
 }
 
-/** The list of the URL. The service refuses what it does not know. */
+/** The list that the URL selects. The service refuses unknown values. */
 export function listingOf(search: string): Listing {
   const query = new URLSearchParams(search);
   const read = (name: string) => query.get(name) || undefined;

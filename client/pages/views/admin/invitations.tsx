@@ -3,7 +3,7 @@ import { useRef, useState } from 'preact/hooks';
 import { api, refusalIn } from '../../api.ts';
 import { Button, Notice } from '../../form/form.tsx';
 import { useAction } from '../../form/use-action.ts';
-import { date } from '../../language/in-readers-language.ts';
+import { date } from '../../language/format.ts';
 import { markup, text } from '../../language/texts.ts';
 import { usePages } from '../../use-pages.ts';
 import { Outcome } from '../dashboard/outcome.tsx';

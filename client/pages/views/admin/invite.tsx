@@ -3,7 +3,7 @@ import { api } from '../../api.ts';
 import { TextField } from '../../form/fields.tsx';
 import { Button, Form, Notice } from '../../form/form.tsx';
 import { useForm } from '../../form/use-form.ts';
-import { date } from '../../language/in-readers-language.ts';
+import { date } from '../../language/format.ts';
 import { text } from '../../language/texts.ts';
 import { MailboxHint } from '../../page.tsx';
 import { dropDraft } from '../../session/draft.ts';

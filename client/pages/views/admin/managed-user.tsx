@@ -6,7 +6,7 @@ import { labelOf, ownFields, valueText } from '../../form/own-fields.tsx';
 import { deviceIcon } from '../../icons/device-icon.ts';
 import { Icon } from '../../icons/icon.tsx';
 import { ProviderLogo } from '../../icons/provider-logo.tsx';
-import { date, dateTime, number, size } from '../../language/in-readers-language.ts';
+import { date, dateTime, number, size } from '../../language/format.ts';
 import { providerLabelFirst } from '../../language/provider-label.ts';
 import { text } from '../../language/texts.ts';
 import { Events } from '../dashboard/activity.tsx';

@@ -5,7 +5,7 @@ interface Props {
   secret: string;
   /** What it is for. */
   purpose: string;
-  /** The date until which the former one is valid. */
+  /** When the former secret ends, formatted. */
   formerUntil?: string;
 }
 

@@ -1,6 +1,6 @@
 import type { UsersFindOutput } from 'account-client';
 import { Icon } from '../../icons/icon.tsx';
-import { day } from '../../language/in-readers-language.ts';
+import { day } from '../../language/format.ts';
 import { text } from '../../language/texts.ts';
 import { addressOf, type Listing } from './address.ts';
 import { Standing } from './standing.tsx';

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { api } from '../../api.ts';
 import { Button } from '../../form/form.tsx';
 import { useAction } from '../../form/use-action.ts';
-import { dateTime } from '../../language/in-readers-language.ts';
+import { dateTime } from '../../language/format.ts';
 import { text } from '../../language/texts.ts';
 import { Secret } from '../admin/secret.tsx';
 import { Outcome } from '../dashboard/outcome.tsx';

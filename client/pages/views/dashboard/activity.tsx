@@ -2,7 +2,7 @@ import type { ActivityListInput, ActivityListOutput } from 'account-client';
 import { deviceLabel } from '../../../../server/shared/texts/device.ts';
 import { api } from '../../api.ts';
 import { Icon } from '../../icons/icon.tsx';
-import { dayName, timeOfDay } from '../../language/in-readers-language.ts';
+import { dayName, timeOfDay } from '../../language/format.ts';
 import { text } from '../../language/texts.ts';
 import { usePages } from '../../use-pages.ts';
 import { ShowMore } from '../show-more.tsx';

@@ -4,7 +4,7 @@ import { api } from '../../api.ts';
 import { Button } from '../../form/form.tsx';
 import { useAction } from '../../form/use-action.ts';
 import { Icon } from '../../icons/icon.tsx';
-import { dateTime } from '../../language/in-readers-language.ts';
+import { dateTime } from '../../language/format.ts';
 import { scopeText } from '../../language/scope-text.ts';
 import { text } from '../../language/texts.ts';
 import { Skeleton } from '../skeleton.tsx';

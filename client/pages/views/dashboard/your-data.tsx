@@ -5,7 +5,7 @@ import { downloadExport } from '../../download-export.ts';
 import { TextField } from '../../form/fields.tsx';
 import { Alert, Button, Form, Notice } from '../../form/form.tsx';
 import { sentenceFor, useForm } from '../../form/use-form.ts';
-import { date, number } from '../../language/in-readers-language.ts';
+import { date, number } from '../../language/format.ts';
 import { markup, text } from '../../language/texts.ts';
 import { Page } from '../../page.tsx';
 import { dropDraft } from '../../session/draft.ts';

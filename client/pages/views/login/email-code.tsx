@@ -10,7 +10,8 @@ import { markup, text } from '../../language/texts.ts';
 import { MailboxHint, Page } from '../../page.tsx';
 import { isOpenToNew, reason } from '../../registration.tsx';
 import { beforeLogin, dropDraft, keepDraft, readDraft } from '../../session/draft.ts';
-import { enter } from '../../session/enter.ts';
+import { logInAndContinue } from '../../session/log-in-and-continue.ts';
+import { rememberTarget, wayBack } from '../../session/way-back.ts';
 import { settings } from '../../settings.ts';
 import { NotFound } from '../not-found.tsx';
 import { RestoreByReset } from './restore.tsx';
@@ -98,10 +99,11 @@ function Enter({ email, onAnother, onOver }: EnterProps) {
     required: { code: text('entry.emailCode.missing') },
     isFocused: true,
     async send({ code }) {
-      await enter(async () => {
+      await logInAndContinue(async () => {
         try {
           const loggedIn = await api.auth.finishEmailCode.mutate({ code });
           dropDraft(MAILED);
+          if (wayBack() === undefined) rememberTarget(loggedIn.returnTo);
           return loggedIn;
         } catch (error) {
           if (usesUpCode.has(refusalIn(error).code)) dropDraft(MAILED);

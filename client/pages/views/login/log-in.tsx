@@ -10,7 +10,7 @@ import { Page } from '../../page.tsx';
 import { hasPasskeys } from '../../passkeys.ts';
 import { isOpenToNew, RegistrationClosed } from '../../registration.tsx';
 import { beforeLogin, dropShownUser } from '../../session/draft.ts';
-import { enter } from '../../session/enter.ts';
+import { logInAndContinue } from '../../session/log-in-and-continue.ts';
 import { settings } from '../../settings.ts';
 import { Arrival } from './arrival.tsx';
 import { PasskeyLogin } from './passkey-login.tsx';
@@ -24,7 +24,7 @@ export function LogIn() {
     required: { email: text('entry.required.email'), password: text('entry.required.password') },
     draft: { key: beforeLogin, names: ['email'] },
     async send({ email, password }) {
-      await enter(() => api.auth.login.mutate({ email, password }));
+      await logInAndContinue(() => api.auth.login.mutate({ email, password }));
       return undefined;
     },
     explain: (refusal) =>

@@ -4,7 +4,7 @@ import { useAction } from '../../form/use-action.ts';
 import { sentenceFor } from '../../form/use-form.ts';
 import { text } from '../../language/texts.ts';
 import { canSuggestPasskeys, logInWith, passkeyFor } from '../../passkeys.ts';
-import { enter } from '../../session/enter.ts';
+import { logInAndContinue } from '../../session/log-in-and-continue.ts';
 import { RestoreByReset } from './restore.tsx';
 
 /** Renewed before the challenge expires (five minutes). */
@@ -19,7 +19,7 @@ export function PasskeyLogin() {
     act('passkey', async () => {
       suggestedAt.current = Date.now();
       try {
-        await enter(async () => logInWith(await getAssertion()));
+        await logInAndContinue(async () => logInWith(await getAssertion()));
       } catch (error) {
         // The browser has stopped suggesting; it starts again at the user's next step.
         suggestedAt.current = 0;

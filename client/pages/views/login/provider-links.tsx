@@ -3,6 +3,7 @@ import { ProviderLogo } from '../../icons/provider-logo.tsx';
 import { providerLabel, providerLabelFirst } from '../../language/provider-label.ts';
 import { text } from '../../language/texts.ts';
 import { rememberProvider } from '../../session/last-provider.ts';
+import { askedTarget, giveAskedTarget } from '../../session/way-back.ts';
 import { settings } from '../../settings.ts';
 import { ByContinuing } from '../terms.tsx';
 
@@ -13,6 +14,8 @@ const MANY = 3;
 export function ProviderLinks({ children }: { children?: ComponentChildren }) {
   const { providers } = settings;
   if (providers.length === 0 && !children) return null;
+  const returnTo = askedTarget();
+  const query = returnTo === undefined ? '' : `?${new URLSearchParams({ returnTo })}`;
   return (
     <>
       {providers.length > 0 && (
@@ -23,9 +26,13 @@ export function ProviderLinks({ children }: { children?: ComponentChildren }) {
               <a
                 key={provider}
                 class="secondary button"
-                href={`/auth/${provider}`}
+                href={`/auth/${provider}${query}`}
                 aria-label={label}
-                onClick={() => rememberProvider(provider)}
+                onClick={({ ctrlKey, metaKey, shiftKey }) => {
+                  rememberProvider(provider);
+                  // Else another tab opens.
+                  if (!ctrlKey && !metaKey && !shiftKey) giveAskedTarget();
+                }}
               >
                 <ProviderLogo provider={provider} />
                 {providers.length < MANY ? label : providerLabelFirst(provider)}

@@ -5,8 +5,8 @@ import { useAction } from '../../form/use-action.ts';
 import { sentenceFor } from '../../form/use-form.ts';
 import { providerLabel } from '../../language/provider-label.ts';
 import { markup, text } from '../../language/texts.ts';
-import { enter } from '../../session/enter.ts';
 import { lastProvider } from '../../session/last-provider.ts';
+import { logInAndContinue } from '../../session/log-in-and-continue.ts';
 import { settings } from '../../settings.ts';
 
 /** Offers to restore the account with the credentials just typed. */
@@ -14,7 +14,10 @@ export function Restore({ email, password }: { email: string; password: string }
   const { busy, refusal, act } = useAction();
   const restore = () =>
     act('restore', async () => {
-      await enter(() => api.account.restore.mutate({ email, password }), `${pagePaths.dashboard}?notice=restored`);
+      await logInAndContinue(
+        () => api.account.restore.mutate({ email, password }),
+        `${pagePaths.dashboard}?notice=restored`,
+      );
       return undefined;
     });
 

@@ -1,5 +1,5 @@
 import type { AccountNotMeOutput } from 'account-client';
-import { dateTime } from '../../language/in-readers-language.ts';
+import { dateTime } from '../../language/format.ts';
 import { wayIn } from '../../language/provider-label.ts';
 import { text } from '../../language/texts.ts';
 

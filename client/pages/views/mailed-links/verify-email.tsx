@@ -6,7 +6,7 @@ import { CodeField } from '../../form/code-field.tsx';
 import { TextField } from '../../form/fields.tsx';
 import { Button, Form, Notice } from '../../form/form.tsx';
 import { useForm } from '../../form/use-form.ts';
-import { dateTime } from '../../language/in-readers-language.ts';
+import { dateTime } from '../../language/format.ts';
 import { wayIn } from '../../language/provider-label.ts';
 import { markup, text } from '../../language/texts.ts';
 import { MailboxHint, Page } from '../../page.tsx';

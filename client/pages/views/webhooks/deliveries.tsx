@@ -2,7 +2,7 @@ import type { WebhooksDeliveriesOutput } from 'account-client';
 import { api } from '../../api.ts';
 import { Button } from '../../form/form.tsx';
 import { useAction } from '../../form/use-action.ts';
-import { dateTime } from '../../language/in-readers-language.ts';
+import { dateTime } from '../../language/format.ts';
 import { text } from '../../language/texts.ts';
 import { usePages } from '../../use-pages.ts';
 import { Outcome } from '../dashboard/outcome.tsx';

@@ -52,7 +52,7 @@ interface Registration {
   browser: string;
 }
 
-/** Whose passkeys they are, in the words of WebAuthn: for signals to the browser (Level 3, section 5.1.10). */
+/** The owner of the passkeys, in the words of WebAuthn: for signals to the browser (Level 3, section 5.1.10). */
 interface PasskeyOwner {
   rpId: string;
   /** In base64url. */
@@ -122,10 +122,11 @@ export const createPasskeys = (parts: Parts) => {
       { mode, browser }: Pick<Registration, 'mode' | 'browser'>,
       { clientAddress }: Caller,
     ): Promise<CreationOptions> {
-      await limits.enforce('passkeyStart', clientAddress);
       const { id, user } = session;
+      // Pages offer it after every login: only those that are possible count.
       if (mode === 'upgrade' && !(id !== undefined && (await sessions.isFreshPasswordLogin(id))))
         throw new ServiceError('REAUTHENTICATION_REQUIRED');
+      await limits.enforce('passkeyStart', clientAddress);
       const existing = await database.query((tables) => descriptorsOf(tables, user.id));
       if (existing.length >= MAX_PASSKEYS) throw tooMany();
       const challenge = await challenges.open(scopeOf(session, mode, browser));

@@ -95,8 +95,7 @@ const undefinedIfRefused = () => undefined;
 
 /**
  * The ceremonies of WebAuthn Level 3, section 7. RP id and origin are those of APP_URL, whatever the request says. User
- * verification is required, except for a passkey that the browser adds by itself: its first use requires it. Authenticators
- * show the name of the service.
+ * verification is required, except for a passkey that the browser adds by itself: its first use requires it.
  */
 export function createWebAuthn(appUrl: string, { name: rpName }: { name: string }) {
   const { hostname: rpID, origin } = new URL(appUrl);
@@ -157,6 +156,7 @@ export function createWebAuthn(appUrl: string, { name: rpName }: { name: string 
     ): Promise<CreationOptions> {
       const { generateRegistrationOptions } = await loadLibrary();
       return generateRegistrationOptions({
+        // Authenticators show it.
         rpName,
         rpID,
         userID: handleOf(user.id),

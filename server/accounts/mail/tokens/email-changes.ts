@@ -11,7 +11,7 @@ import type { LockedId } from '../../users/index.ts';
 import { type ChangePurpose, mailKinds } from '../kinds.ts';
 import { createMailedTokens } from './derivation.ts';
 
-export interface FoundChange {
+interface FoundChange {
   id: string;
   userId: string;
   /** The requested address. */

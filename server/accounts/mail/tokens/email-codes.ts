@@ -1,7 +1,7 @@
 import { v7 as uuidv7 } from 'uuid';
 import { unavailable } from '../../../errors.ts';
 import { hashOf } from '../../../lib/random-token.ts';
-import type { ReadTables } from '../../../parts/database/contract.ts';
+import type { AllTables, ReadTables } from '../../../parts/database/contract.ts';
 import type { Secrets } from '../../../secrets.ts';
 import { type CodeFor, epochIn, hasCode, toDetail } from '../code-detail.ts';
 import { codeOf, createMailedTokens, isCodeOf } from './derivation.ts';
@@ -10,6 +10,8 @@ const EMAIL_CODE = 'email-code';
 
 /** A code that was mailed to an address. */
 export interface MailedCode {
+  /** Of the mail. */
+  id: string;
   /** Null if the address had no account. */
   userId: string | null;
   /** Undefined if the mail had no code. */
@@ -55,7 +57,12 @@ export const createEmailCodes = (secrets: Secrets) => {
       if (found === 'otherKey') throw unavailable(new Error('the mail of the code was made with another APP_SECRET'));
       const wasMailed = hasCode(row.detail);
       const isRight = (code: string) => isCodeOf(found.token, code) && wasMailed;
-      return { userId: row.userId, epoch: epochIn(row.detail), isRight };
+      return { id, userId: row.userId, epoch: epochIn(row.detail), isRight };
+    },
+
+    /** The mail belongs to the user whose account it has created. */
+    async giveTo(tables: AllTables, { id }: MailedCode, userId: string): Promise<void> {
+      await tables.updateTable('outbox').set({ user_id: userId }).where('id', '=', id).execute();
     },
   };
 };

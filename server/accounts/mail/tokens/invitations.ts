@@ -1,10 +1,10 @@
 import { v7 as uuidv7 } from 'uuid';
-import type { Invitation } from '../../../../entities/index.ts';
+import type { Invitation, User } from '../../../../entities/index.ts';
 import { hashOf } from '../../../lib/random-token.ts';
 import { type AllTables, columnsOf, type Database, type ReadTables, sql } from '../../../parts/database/contract.ts';
 import type { Secrets } from '../../../secrets.ts';
 import { deleteInBatches } from '../../../workers/sweep.ts';
-import type { RegistrationPolicy } from '../../users/index.ts';
+import { inboxOf, type RegistrationPolicy } from '../../users/index.ts';
 import { mailKinds } from '../kinds.ts';
 import { createMailedTokens } from './derivation.ts';
 
@@ -29,15 +29,14 @@ export const createInvitationRows = ({ database, secrets }: { database: Database
 
   const current = (tables: ReadTables) => tables.selectFrom('invitations').select(listedColumns).where(isCurrent);
 
-  /** Consumes an invitation. Undefined if it was used, revoked or replaced, or has expired. */
-  const use = async (tables: AllTables, { id, invitedBy }: ListedInvitation): Promise<InvitedBy | undefined> => {
+  /** Resolves to false if it was used, revoked or replaced, or has expired. */
+  const remove = async (tables: AllTables, { id }: ListedInvitation): Promise<boolean> => {
     const { numDeletedRows } = await tables
       .deleteFrom('invitations')
       .where('id', '=', id)
       .where(isCurrent)
       .executeTakeFirst();
-    if (numDeletedRows !== 1n) return undefined;
-    return invitedBy === null ? 'operator' : 'administrator';
+    return numDeletedRows === 1n;
   };
 
   return {
@@ -74,7 +73,18 @@ export const createInvitationRows = ({ database, secrets }: { database: Database
     findFor: (tables: ReadTables, email: string): Promise<ListedInvitation | undefined> =>
       current(tables).where('email', '=', email).executeTakeFirst(),
 
-    use,
+    /** Consumes an invitation for a new user, who gets its mail. Undefined if it cannot be used. */
+    async use(tables: AllTables, invitation: ListedInvitation, userId: string): Promise<InvitedBy | undefined> {
+      if (!(await remove(tables, invitation))) return undefined;
+      const { id, email, invitedBy } = invitation;
+      await tables
+        .updateTable('outbox')
+        .set({ user_id: userId })
+        .where('inbox', '=', inboxOf(email))
+        .where('token_id', '=', id)
+        .execute();
+      return invitedBy === null ? 'operator' : 'administrator';
+    },
 
     /** Usable invitations, newest first. Excludes addresses that already have an account. */
     list: (
@@ -100,7 +110,7 @@ export const createInvitationRows = ({ database, secrets }: { database: Database
     /** Resolves to the invited address, or undefined for an unknown invitation. */
     async revoke(tables: AllTables, id: string): Promise<string | undefined> {
       const found = await current(tables).where('id', '=', id).executeTakeFirst();
-      return found && (await use(tables, found)) && found.email;
+      return found && (await remove(tables, found)) ? found.email : undefined;
     },
 
     /**
@@ -132,14 +142,23 @@ export const mayEnter = async (
   registration.admits(email) ||
   (registration.takesInvitations && (await invitations.findFor(tables, email)) !== undefined);
 
-/** How the user of a proven address is admitted: freely, or by an invitation, which is consumed. Undefined if refused. */
+/** How a new user is admitted. `returnTo`: the target of the invitation; check it again with `returnAddress`. */
+interface Admittance {
+  invitedBy?: InvitedBy;
+  returnTo?: Invitation['returnTo'];
+}
+
+/**
+ * Admits a new user: by an invitation, which is consumed if the address is proven, or freely. Undefined if refused.
+ */
 export async function entryFor(
   { invitations, registration }: { invitations: InvitationRows; registration: RegistrationPolicy },
   tables: AllTables,
-  email: string,
-): Promise<{ invitedBy?: InvitedBy } | undefined> {
-  if (registration.admits(email)) return {};
-  const invitation = registration.takesInvitations ? await invitations.findFor(tables, email) : undefined;
-  const invitedBy = invitation && (await invitations.use(tables, invitation));
-  return invitedBy && { invitedBy };
+  { id, email, emailVerified }: Pick<User, 'id' | 'email' | 'emailVerified'>,
+): Promise<Admittance | undefined> {
+  const invitation =
+    emailVerified && registration.takesInvitations ? await invitations.findFor(tables, email) : undefined;
+  const invitedBy = invitation && (await invitations.use(tables, invitation, id));
+  if (invitedBy) return { invitedBy, returnTo: invitation.returnTo };
+  return registration.admits(email) ? {} : undefined;
 }

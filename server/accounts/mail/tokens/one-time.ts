@@ -30,7 +30,7 @@ export interface FoundToken {
 }
 
 /** A token that stands for six digits in one browser. */
-export interface TokenOfBrowser {
+interface TokenOfBrowser {
   id: string;
   userId: string;
   limitEpoch: number | null;

@@ -36,7 +36,7 @@ export function devIdentityProvider(config: Config, { store, secrets, log }: Par
   const { embeddedProvider, appUrl, ownUrls } = config;
   if (!embeddedProvider) return undefined;
   if (!isInstalled()) {
-    log.info('oidc-provider is not installed: there is no identity provider login');
+    log.info('oidc-provider is not installed: the embedded provider is off');
     return undefined;
   }
   const client: IdentityProviderClient = {
@@ -93,7 +93,7 @@ export function devIdentityProvider(config: Config, { store, secrets, log }: Par
   };
 }
 
-/** Removes a cookie and its signature; both names begin alike. */
+/** Removes a cookie and its signature; both names share a prefix. */
 const withoutCookie = (header: string, name: string) =>
   header
     .split(';')
@@ -120,13 +120,13 @@ const formParser = lazy(async () => {
   return koaBody({ json: false, multipart: false, text: false, urlencoded: true });
 });
 
-const form = `<p>It accepts any entry without a check. It exists for development only, while no other is configured.</p>
+const form = `<p>This test provider accepts any input. It runs only in development, while no other provider is configured.</p>
 <form method="post">
 <label>Email <input name="email" type="email" required autofocus autocomplete="off" maxlength="254"></label>
 <label>Name <input name="name" autocomplete="off" maxlength="100"></label>
-<label><input name="verified" type="checkbox" value="yes" checked> It is verified</label>
+<label><input name="verified" type="checkbox" value="yes" checked> Email is verified</label>
 <label>Subject <input name="subject" autocomplete="off" maxlength="255" pattern="[!-~]+" aria-describedby="subject-help"></label>
-<small id="subject-help">The same subject is the same user, even with a different email. Left empty, it is derived from the email.</small>
+<small id="subject-help">The same subject is the same user, even with a different email. If empty, it is derived from the email.</small>
 <button name="action" value="login">Log in</button>
 <button name="action" value="cancel" formnovalidate>Cancel</button>
 </form>`;

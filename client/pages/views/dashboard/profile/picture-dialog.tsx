@@ -2,7 +2,7 @@ import { type Cropper, createCropper, cropPicture, MAX_ZOOM, type Picture } from
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { Alert, Button } from '../../../form/form.tsx';
-import { percent } from '../../../language/in-readers-language.ts';
+import { percent } from '../../../language/format.ts';
 import { text } from '../../../language/texts.ts';
 import { SendingProgress } from './sending-progress.tsx';
 import type { Sending } from './use-avatar.ts';

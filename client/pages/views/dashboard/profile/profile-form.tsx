@@ -1,5 +1,5 @@
 import type { JSX, RefObject } from 'preact';
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { api, type Profile, type ProfileUpdateInput } from '../../../api.ts';
 import { TextArea, TextField } from '../../../form/fields.tsx';
 import { Button, Form, Notice } from '../../../form/form.tsx';
@@ -15,7 +15,7 @@ import {
 import { type FieldState, useForm } from '../../../form/use-form.ts';
 import { text } from '../../../language/texts.ts';
 import { tellOfPasskeys } from '../../../passkeys.ts';
-import { dropDraft } from '../../../session/draft.ts';
+import { dropFromDraft, readDraft } from '../../../session/draft.ts';
 import { sessionEnded } from '../../session-ended.tsx';
 
 const MAX_BIO = 500;
@@ -49,15 +49,17 @@ const inputs: Record<Name, (props: { field: FieldState }) => JSX.Element> = {
 
 const names = Object.keys(inputs) as Name[];
 
-const fieldsOf = (profile: Profile): Record<Name | OwnName, string> => ({
+type Texts = Record<Name | OwnName, string>;
+
+const fieldsOf = (profile: Profile): Texts => ({
   ...(Object.fromEntries(names.map((name) => [name, profile[name]])) as Record<Name, string>),
   ...textsOf(writtenFields, profile.fields),
 });
 
 /** What did not change is not sent: another tab may have changed it. */
-const changeOf = (typed: Record<Name | OwnName, string>, profile: Profile): ProfileUpdateInput => ({
-  ...Object.fromEntries(names.filter((name) => typed[name] !== profile[name]).map((name) => [name, typed[name]])),
-  ...(writtenFields.length > 0 && { fields: changedValues(writtenFields, typed, fieldsOf(profile)) }),
+const changeOf = (typed: Texts, before: Texts): ProfileUpdateInput => ({
+  ...Object.fromEntries(names.filter((name) => typed[name] !== before[name]).map((name) => [name, typed[name]])),
+  ...(writtenFields.length > 0 && { fields: changedValues(writtenFields, typed, before) }),
 });
 
 interface Props {
@@ -68,6 +70,8 @@ interface Props {
 
 export function ProfileForm({ profile, onChange, picture }: Props) {
   const [isSaved, setSaved] = useState(false);
+  /** Without what was typed. A saved picture brings a newer profile, but not into the fields. */
+  const before = useRef(fieldsOf(profile));
   const draft = `profile:${profile.id}`;
   const { field, isBusy, form } = useForm({
     initial: fieldsOf(profile),
@@ -76,12 +80,17 @@ export function ProfileForm({ profile, onChange, picture }: Props) {
     async send(typed) {
       setSaved(false);
       await picture.current;
-      const { user } = await api.profile.update.mutate(changeOf(typed, profile));
-      dropDraft(draft);
+      const { user } = await api.profile.update.mutate(changeOf(typed, before.current));
+      const kept = readDraft(draft);
+      dropFromDraft(
+        draft,
+        Object.entries(typed).flatMap(([name, value]) => (kept[name] === value ? [name] : [])),
+      );
       onChange(user);
       if (user.name !== profile.name) void tellOfPasskeys(user);
       setSaved(true);
-      return fieldsOf(user);
+      before.current = fieldsOf(user);
+      return before.current;
     },
     explain: sessionEnded,
   });

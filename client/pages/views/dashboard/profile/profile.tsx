@@ -2,7 +2,7 @@ import { Fragment } from 'preact';
 import { useRef } from 'preact/hooks';
 import type { Profile as ProfileOfUser } from '../../../api.ts';
 import { labelOf, ownFields, valueText } from '../../../form/own-fields.tsx';
-import { date } from '../../../language/in-readers-language.ts';
+import { date } from '../../../language/format.ts';
 import { markup, text } from '../../../language/texts.ts';
 import { DashboardPage } from '../dashboard-page.tsx';
 import { AvatarPicker } from './avatar-picker.tsx';

@@ -1,4 +1,4 @@
-import { percent, size } from '../../../language/in-readers-language.ts';
+import { percent, size } from '../../../language/format.ts';
 import { text } from '../../../language/texts.ts';
 import type { Sending } from './use-avatar.ts';
 

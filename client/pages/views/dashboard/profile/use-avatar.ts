@@ -5,7 +5,7 @@ import { useRef, useState } from 'preact/hooks';
 import { MAX_IMAGE_BYTES } from '../../../../../server/shared/image-limits.ts';
 import { api, type Profile, refusalIn } from '../../../api.ts';
 import { sentenceFor } from '../../../form/use-form.ts';
-import { size } from '../../../language/in-readers-language.ts';
+import { size } from '../../../language/format.ts';
 import { text } from '../../../language/texts.ts';
 import { sessionEnded } from '../../session-ended.tsx';
 import { uploadAvatar } from './upload-avatar.ts';

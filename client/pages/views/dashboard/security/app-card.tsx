@@ -3,7 +3,7 @@ import { useRef, useState } from 'preact/hooks';
 import { api } from '../../../api.ts';
 import { Button } from '../../../form/form.tsx';
 import { useAction } from '../../../form/use-action.ts';
-import { date } from '../../../language/in-readers-language.ts';
+import { date } from '../../../language/format.ts';
 import { text } from '../../../language/texts.ts';
 import { Outcome, unlessGone } from '../outcome.tsx';
 import { AppSetup } from './app-setup.tsx';

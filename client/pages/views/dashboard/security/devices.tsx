@@ -6,7 +6,7 @@ import { Alert, Button, Notice } from '../../../form/form.tsx';
 import { sentenceFor } from '../../../form/use-form.ts';
 import { deviceIcon } from '../../../icons/device-icon.ts';
 import { Icon } from '../../../icons/icon.tsx';
-import { dateTime } from '../../../language/in-readers-language.ts';
+import { dateTime } from '../../../language/format.ts';
 import { wayIn } from '../../../language/provider-label.ts';
 import { text } from '../../../language/texts.ts';
 import { LogOut } from '../../login/log-out.tsx';

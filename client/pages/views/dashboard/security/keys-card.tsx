@@ -4,7 +4,7 @@ import { api } from '../../../api.ts';
 import { Button } from '../../../form/form.tsx';
 import { useAction } from '../../../form/use-action.ts';
 import { Icon } from '../../../icons/icon.tsx';
-import { date, dateTime } from '../../../language/in-readers-language.ts';
+import { date, dateTime } from '../../../language/format.ts';
 import { text } from '../../../language/texts.ts';
 import { Outcome, unlessGone } from '../outcome.tsx';
 import { NewKey } from './new-key.tsx';

@@ -5,7 +5,7 @@ import { api } from '../../../api.ts';
 import { Button } from '../../../form/form.tsx';
 import { useAction } from '../../../form/use-action.ts';
 import { ProviderLogo } from '../../../icons/provider-logo.tsx';
-import { date } from '../../../language/in-readers-language.ts';
+import { date } from '../../../language/format.ts';
 import { providerLabel, providerLabelFirst } from '../../../language/provider-label.ts';
 import { text } from '../../../language/texts.ts';
 import { rememberProvider } from '../../../session/last-provider.ts';

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { type Scope, scopeNames } from '../../../../../server/access/scopes.ts';
+import { type Scope, scopeNames } from '../../../../../server/shared/scopes.ts';
 import { api } from '../../../api.ts';
 import { CheckBox, TextField } from '../../../form/fields.tsx';
 import { Button, Form, Notice } from '../../../form/form.tsx';

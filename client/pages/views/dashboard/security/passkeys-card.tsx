@@ -6,7 +6,7 @@ import { Button, Form } from '../../../form/form.tsx';
 import { useAction } from '../../../form/use-action.ts';
 import { useForm } from '../../../form/use-form.ts';
 import { Icon } from '../../../icons/icon.tsx';
-import { date, dateTime } from '../../../language/in-readers-language.ts';
+import { date, dateTime } from '../../../language/format.ts';
 import { text } from '../../../language/texts.ts';
 import { addPasskey, hasPasskeys, tellOfPasskeys } from '../../../passkeys.ts';
 import { sessionEnded } from '../../session-ended.tsx';

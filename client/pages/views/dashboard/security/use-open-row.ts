@@ -1,6 +1,6 @@
 import { useLayoutEffect, useState } from 'preact/hooks';
 
-export type RowId = 'email' | 'password' | 'passkeys' | 'app' | 'logins' | 'keys';
+type RowId = 'email' | 'password' | 'passkeys' | 'app' | 'logins' | 'keys';
 
 /** One row of the Security page. */
 export interface RowState {

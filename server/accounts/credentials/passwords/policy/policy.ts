@@ -14,7 +14,7 @@ import { createStrength } from './strength.ts';
 
 const HOUR_MS = 60 * 60_000;
 
-/** Whose password it is. */
+/** The owner of the password. */
 interface Owner {
   name?: string | undefined;
   email: string;

@@ -1,41 +1,6 @@
 import { parentPort } from 'node:worker_threads';
-import { ZxcvbnFactory } from '@zxcvbn-ts/core';
-import * as common from '@zxcvbn-ts/language-common';
-import * as german from '@zxcvbn-ts/language-de';
-import * as english from '@zxcvbn-ts/language-en';
-import * as spanish from '@zxcvbn-ts/language-es-es';
-import * as french from '@zxcvbn-ts/language-fr';
-import { estimated, MAX_SUBSTITUTIONS } from '../../../../shared/password-words.ts';
+import { estimate, type Guessing } from './estimate.ts';
 
-/** A thread of strength.ts, which tells when it is ready. The dictionaries of all languages take 110 MB. */
-const estimator = new ZxcvbnFactory({
-  dictionary: {
-    ...common.dictionary,
-    ...english.dictionary,
-    ...german.dictionary,
-    ...spanish.dictionary,
-    ...french.dictionary,
-  },
-  graphs: common.adjacencyGraphs,
-  translations: english.translations,
-  l33tMaxSubstitutions: MAX_SUBSTITUTIONS,
-});
-
-export interface Guessing {
-  password: string;
-  words: string[];
-}
-
-export interface Guessed {
-  /** 0 to 4. */
-  score: number;
-  /** Sentences in English. */
-  advice: string[];
-}
-
-parentPort?.on('message', ({ password, words }: Guessing) => {
-  const { score, feedback } = estimator.check(estimated(password), words);
-  const advice = [feedback.warning, feedback.suggestions[0]].filter((text) => typeof text === 'string');
-  parentPort?.postMessage({ score, advice } satisfies Guessed);
-});
+/** A thread of strength.ts, which tells when it is ready. */
+parentPort?.on('message', (guessing: Guessing) => parentPort?.postMessage(estimate(guessing)));
 parentPort?.postMessage('ready');

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { unavailable } from '../../../../errors.ts';
 import { createFairQueue } from '../../../../lib/fair-queue.ts';
-import type { Guessed, Guessing } from './strength-thread.ts';
+import type { Guessed, Guessing } from './estimate.ts';
 
 /** An estimate takes 5 to 200 ms, loading the dictionaries 1 s. A client with none waiting may use twice this queue. */
 const MAX_WAITING = 64;

@@ -8,8 +8,8 @@ interface LoggedIn {
   user: { name: string; email: string };
 }
 
-/** Logs in, then leads to `next` or to where the login began; to the second step if a second factor is required. */
-export async function enter(logIn: () => Promise<LoggedIn>, next?: string): Promise<void> {
+/** Logs in, then redirects: to the second step if required, else to `next`, by default where the login began. */
+export async function logInAndContinue(logIn: () => Promise<LoggedIn>, next?: string): Promise<void> {
   try {
     const { user } = await logIn();
     await afterLogin(user);

@@ -18,7 +18,7 @@ export const timeOfDay = (unixSeconds: number): string =>
 /** “Today”, “Yesterday”, or the date. */
 export function dayName(unixSeconds: number): string {
   const startOf = (moment: Date) => new Date(moment.getFullYear(), moment.getMonth(), moment.getDate()).getTime();
-  // Rounded, because a day may have an hour more or less.
+  // Rounded: a day can have 23 or 25 hours.
   const ago = Math.round((startOf(new Date()) - startOf(new Date(unixSeconds * 1000))) / 86_400_000);
   if (ago !== 0 && ago !== 1) return date(unixSeconds);
   const name = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' }).format(-ago, 'day');
@@ -41,7 +41,7 @@ export const number = (value: number): string => new Intl.NumberFormat(locale).f
 export const percent = (share: number): string =>
   new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 0 }).format(share);
 
-/** A size in kilobytes or megabytes of 1024, like the limits. */
+/** A size in kB or MB of 1024, as limits count. */
 export function size(bytes: number): string {
   const isLarge = bytes >= 1024 ** 2;
   return new Intl.NumberFormat(locale, {
