@@ -109,10 +109,11 @@ async function whileChanging<T>(id: string, changes: string, values: string[], a
     await holder.query('begin');
     await holder.query('select id from users where id = ? for update', [id]);
     const response = ask();
+    // Not one that only reads: it does not wait, and would see either state.
     const waiting = () =>
       stack.database(
-        `select 1 from information_schema.processlist
-         where db = database() and command <> 'Sleep' and id <> connection_id() and info like '%users%'`,
+        `select 1 from information_schema.processlist where db = database() and id <> connection_id()
+         and command <> 'Sleep' and (info like 'update%users%' or info like '%users%for update%')`,
       );
     await until(async () => (await waiting()).length > 0, { what: 'a request that waits for the row' });
     await holder.query(`update users set ${changes} where id = ?`, [...values, id]);
