@@ -8,6 +8,8 @@ import { createService } from '../../../server/service.ts';
 import { createLog } from '../../../server/telemetry/log.ts';
 import { isMutationRun } from '../mutation-run.ts';
 import { outsideMutationRun } from '../outside-mutation-run.ts';
+import { isReady } from '../process/readiness.ts';
+import { until } from '../until.ts';
 
 /** Fails: only a process of the service has this. */
 function needsProcess(what: string): never {
@@ -15,7 +17,7 @@ function needsProcess(what: string): never {
   throw new Error(`${what}: give the stack \`inProcess: false\``);
 }
 
-/** The service in the test's process, started like server/main.ts does. */
+/** The service in the test's process, started like server/main.ts does; resolves once GET /readyz answers 200. */
 export async function startInProcess(initial: Record<string, string>) {
   let env = initial;
   const { port, appUrl, dataDir } = parseConfig(env);
@@ -34,6 +36,8 @@ export async function startInProcess(initial: Record<string, string>) {
     await service.listen();
     await service.work();
     output += banner(config, service);
+    // The first request of a test may need Redis alone, whose connection is not waited for otherwise.
+    await until(() => isReady(`http://127.0.0.1:${port}`), { what: 'readiness' });
     return service;
   };
   let service: Awaited<ReturnType<typeof launch>> | undefined = await launch();

@@ -5,6 +5,7 @@ import { dataDirectory } from '../servers/custodian.ts';
 import { accepts, freePort } from '../servers/port.ts';
 import { START_MS } from '../until.ts';
 import { type ProcessGroup, signalIfThere, spawnGroup, whenGone, whenReady } from './process-group.ts';
+import { isReady } from './readiness.ts';
 
 /** The directory of the current code. */
 export const root = join(import.meta.dirname, '../../..');
@@ -167,12 +168,6 @@ async function environment(changes: Record<string, string | undefined>): Promise
     DATA_DIR: changes.DATA_DIR ?? dataDirectory('data'),
   };
   return Object.fromEntries(Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined));
-}
-
-async function isReady(url: string): Promise<boolean> {
-  const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2_000) });
-  await response.body?.cancel();
-  return response.status === 200;
 }
 
 /**
