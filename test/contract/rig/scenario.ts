@@ -44,13 +44,14 @@ function stacksOfFile(forms: { isDocumented: boolean }): readonly StackName[] {
 
 /** Runs the same tests on embedded and on real parts. */
 export function onBothStacks(define: (stack: () => Stack, name: StackName) => void, options?: StackOptions): void {
-  describe.each(stackNames)('on %s parts', (name) => onStack(name, define, options));
+  for (const name of stackNames) onStack(name, define, options);
 }
 
 /** For tests that measure a process: each stack is one of its own. */
 export const onBothProcesses = (define: (stack: () => Stack, name: StackName) => void): void =>
   onBothStacks(define, { inProcess: false });
 
+/** A suite of its own: its hooks concern its tests only. */
 export function onStack(
   name: StackName,
   define: (stack: () => Stack, name: StackName) => void,
@@ -60,15 +61,17 @@ export function onStack(
     test.skip(`on ${name} parts`);
     return;
   }
-  let stack: Stack | undefined;
-  beforeAll(async () => {
-    stack = await startStack(name, { inProcess: true, ...options });
+  describe(`on ${name} parts`, () => {
+    let stack: Stack | undefined;
+    beforeAll(async () => {
+      stack = await startStack(name, { inProcess: true, ...options });
+    });
+    afterAll(() => stack?.stop());
+    define(() => {
+      if (!stack) throw new Error('the stack did not start');
+      return stack;
+    }, name);
   });
-  afterAll(() => stack?.stop());
-  define(() => {
-    if (!stack) throw new Error('the stack did not start');
-    return stack;
-  }, name);
 }
 
 type Define = (scenario: () => Scenario) => void;
@@ -87,9 +90,7 @@ export const inEveryForm = (define: DefineForSurface, options?: StackOptions): v
   inForms(define, options, documented);
 
 function inForms(define: DefineForSurface, options: StackOptions | undefined, forms: { isDocumented: boolean }): void {
-  describe.each(stacksOfFile(forms))('on %s parts', (name) =>
-    onStack(name, (stack) => overSurfaces(stack, name, define, forms), options),
-  );
+  for (const name of stacksOfFile(forms)) onStack(name, (stack) => overSurfaces(stack, name, define, forms), options);
 }
 
 /** Runs the same tests through the surfaces of a stack that other tests share. */

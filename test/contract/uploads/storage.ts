@@ -38,7 +38,6 @@ export type StorageName = 'disk' | 'S3';
 /** Fast logins, and no limits unless they are tested. */
 const env = { LIMIT_UPLOAD: '100000/3600', LIMIT_UPLOAD_CHECK: '100000/3600', LIMIT_REGISTER: '100000/3600' };
 
-/** Runs the same tests with files on disk and with files in S3. */
 /** The stack of a storage: files are on disk if all parts are embedded. */
 const stackWith = { disk: 'embedded', S3: 'real' } as const;
 const storageNames = (['disk', 'S3'] as const).filter((name) => stackNames.includes(stackWith[name]));
@@ -46,13 +45,15 @@ const storageNames = (['disk', 'S3'] as const).filter((name) => stackNames.inclu
 /** The surfaces of a storage, as of a stack. */
 export const surfacesOf = (storage: StorageName, forms?: typeof documented) => surfacesOn(stackWith[storage], forms);
 
+/** Runs the same tests with files on disk and with files in S3. */
 export function onBothStorages(
   define: (uploading: () => Uploading, name: StorageName) => void,
   changes: Record<string, string> = {},
 ): void {
-  describe.each(storageNames)('with files on %s', (name) => onStorage(name, define, changes));
+  for (const name of storageNames) onStorage(name, define, changes);
 }
 
+/** A suite of its own: its hooks concern its tests only. */
 export function onStorage(
   name: StorageName,
   define: (uploading: () => Uploading, name: StorageName) => void,
@@ -62,15 +63,17 @@ export function onStorage(
     test.skip(`with files on ${name}`);
     return;
   }
-  let uploading: Uploading | undefined;
-  beforeAll(async () => {
-    uploading = await startUploading(name, changes);
+  describe(`with files on ${name}`, () => {
+    let uploading: Uploading | undefined;
+    beforeAll(async () => {
+      uploading = await startUploading(name, changes);
+    });
+    afterAll(() => uploading?.stop());
+    define(() => {
+      if (!uploading) throw new Error('the stack did not start');
+      return uploading;
+    }, name);
   });
-  afterAll(() => uploading?.stop());
-  define(() => {
-    if (!uploading) throw new Error('the stack did not start');
-    return uploading;
-  }, name);
 }
 
 export async function startUploading(
