@@ -96,6 +96,8 @@ export default defineConfig({
         test: {
           ...common,
           name: 'faults',
+          // Its services are processes of their own; what they answer is checked against documents that the files share.
+          isolate: false,
           retry: retryOfFaults,
           include: faults,
           exclude: quiet,
@@ -109,6 +111,7 @@ export default defineConfig({
         test: {
           ...common,
           name: 'faults-alone',
+          isolate: false,
           retry: retryOfFaults,
           include: quiet,
           testTimeout: 900_000,

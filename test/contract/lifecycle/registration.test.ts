@@ -72,12 +72,13 @@ inEveryForm((scenario, surface) => {
     ['100 kB of nothing', 'a'.repeat(90_000)],
   ])('an email with %s is refused, and no mail is sent', async (_, email) => {
     const { call, stack } = scenario();
-    const mails = () => stack.database('select id, email from outbox');
-    const before = await mails();
+    const mails = () => stack.database<{ id: string; email: string }>('select id, email from outbox');
+    const before = (await mails()).map(({ id }) => id);
     const reply = await call('auth.register', { ...valid(), email });
     expectRefusal(reply, 400, 'VALIDATION_FAILED', 'Validation failed');
     expect(reply.details).toHaveProperty('email.rule', 'invalid_email');
-    expect(await mails()).toEqual(before);
+    // Those of other tests may be sent and gone meanwhile.
+    expect((await mails()).filter(({ id }) => !before.includes(id))).toEqual([]);
   });
 
   // checks: 7
