@@ -14,10 +14,15 @@ const common = {
 };
 /** In CI other work may load the machine. The reporter names each test that needed its second try. */
 const retry = CI === undefined ? 0 : 1;
-/** Of faults only what took too long is tried again: one lost change in 500 rounds is one too many. */
-const retryOfFaults = {
-  count: retry,
-  condition: /not within|timed out|to be (?:less|greater) than|expected 503 to be|fetch failed|ECONN|socket/i,
+const severe = {
+  // The services are processes of their own; the files share the compiled /openapi.json.
+  isolate: false,
+  testTimeout: 900_000,
+  // Only what took too long is tried again: one lost change in 500 rounds is one too many.
+  retry: {
+    count: retry,
+    condition: /not within|timed out|to be (?:less|greater) than|expected 503 to be|fetch failed|ECONN|socket/i,
+  },
 };
 // The default reporter prints the seed; `vitest --sequence.seed=N` repeats an order.
 const shuffle = { files: false, tests: true };
@@ -25,6 +30,11 @@ const shuffle = { files: false, tests: true };
 const maxWorkers = 4;
 const units = ['test/unit/**/*.test.ts', 'test/repository/**/*.test.ts'];
 const faults = ['test/faults/**/*.test.ts'];
+/** Those that repeat a race or a crash hundreds of times, wait for minutes or do what an operator does: not in CI. */
+const long = [
+  'test/faults/{administrators,changes,crashes,database-deaths,floods,guessing,large-files}.test.ts',
+  'test/faults/{migrations,procedures,refreshes,removals,rounds,snapshots,uploads,webhooks}.test.ts',
+];
 /** No call may fail while instances start: other tests would take the cores, and Redis then answers too late. */
 const quiet = ['test/faults/{rotation,upgrade}.test.ts'];
 /** Browsers, commands, packages: each test starts processes. */
@@ -95,14 +105,12 @@ export default defineConfig({
       {
         test: {
           ...common,
+          ...severe,
           name: 'faults',
-          // Its services are processes of their own; what they answer is checked against documents that the files share.
-          isolate: false,
-          retry: retryOfFaults,
           include: faults,
-          exclude: quiet,
-          testTimeout: 900_000,
-          maxWorkers: 3,
+          exclude: [...long, ...quiet],
+          // They wait for deadlines more than they compute.
+          maxWorkers,
           // After the others, not beside them.
           sequence: { shuffle, groupOrder: 2 },
         },
@@ -110,13 +118,21 @@ export default defineConfig({
       {
         test: {
           ...common,
-          name: 'faults-alone',
-          isolate: false,
-          retry: retryOfFaults,
-          include: quiet,
-          testTimeout: 900_000,
-          maxWorkers: 1,
+          ...severe,
+          name: 'faults-long',
+          include: long,
+          maxWorkers: 3,
           sequence: { shuffle, groupOrder: 3 },
+        },
+      },
+      {
+        test: {
+          ...common,
+          ...severe,
+          name: 'faults-alone',
+          include: quiet,
+          maxWorkers: 1,
+          sequence: { shuffle, groupOrder: 4 },
         },
       },
     ],

@@ -5,10 +5,9 @@ import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 import { AT_ONCE, allMailsSettled, inRounds, livesAt, patient, soon, tally } from './in-rounds.ts';
 import { unlimited } from './load.ts';
-import { times } from './times.ts';
 
 /** Administrators at two instances act on each other and on users who log in, in many rounds. */
-const ROUNDS = times(200);
+const ROUNDS = 200;
 
 let stack: Stack;
 let callers: ReturnType<typeof callerOf>[];

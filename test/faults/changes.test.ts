@@ -6,11 +6,10 @@ import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 import { AT_ONCE, allMailsSettled, inRounds, livesAt, patient, soon, statuses, tally } from './in-rounds.ts';
 import { unlimited } from './load.ts';
-import { times } from './times.ts';
 
 /** Concurrent changes of password and email at two instances, and concurrent requests that they affect. */
-const ROUNDS = times(500);
-const MAILED_ROUNDS = times(200);
+const ROUNDS = 500;
+const MAILED_ROUNDS = 200;
 
 let stack: Stack;
 let call: Call;

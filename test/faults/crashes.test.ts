@@ -2,9 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startUploading, type Uploading } from '../contract/uploads/storage.ts';
 import { violations } from '../rig/observe/history.ts';
 import { outcomeOf, startLoad, summary, unlimited } from './load.ts';
-import { times } from './times.ts';
 
-const CYCLES = times(20);
+const CYCLES = 20;
 
 let uploading: Uploading;
 beforeAll(async () => {

@@ -4,9 +4,8 @@ import { startMysql } from '../rig/servers/mysql.ts';
 import type { PrivateServer } from '../rig/servers/private-server.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { outcomeOf, startLoad, summary, unlimited } from './load.ts';
-import { times } from './times.ts';
 
-const DEATHS = times(10);
+const DEATHS = 10;
 
 let mysql: PrivateServer;
 let stack: Stack;

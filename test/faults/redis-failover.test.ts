@@ -18,8 +18,8 @@ const SOON_MS = 1000 + 500;
 
 interface Servers {
   env: Record<string, string>;
-  /** One that holds keys now. */
-  master(): Promise<PrivateServer>;
+  /** Those that hold keys now. */
+  masters(): Promise<PrivateServer[]>;
   isMaster(server: PrivateServer): Promise<boolean>;
   settled(): Promise<void>;
   stop(): Promise<void>;
@@ -27,17 +27,12 @@ interface Servers {
 
 async function cluster(): Promise<Servers> {
   const { url, masters, nodes, settled, stop } = await startRedisCluster();
-  const someMaster = async () => {
-    const [first] = await masters();
-    if (!first) throw new Error('no master');
-    return first;
-  };
   const isMaster = async (server: PrivateServer) => {
     const others = nodes.filter((node) => node !== server);
     const states = await Promise.all(others.map((node) => withClient(node.url, (client) => client.cluster('INFO'))));
     return !states.every((state) => state.includes('cluster_state:ok')) || (await masters()).includes(server);
   };
-  return { env: { REDIS_URL: url }, master: someMaster, isMaster, settled, stop };
+  return { env: { REDIS_URL: url }, masters, isMaster, settled, stop };
 }
 
 async function sentinels(): Promise<Servers> {
@@ -47,8 +42,17 @@ async function sentinels(): Promise<Servers> {
     const role = () => withClient(named.url, (client) => client.info('replication'));
     return named === server || !(await role()).includes('role:master');
   };
-  return { env: { REDIS_URL: url, REDIS_SENTINEL: sentinel }, master, isMaster, settled, stop };
+  const masters = async () => [await master()];
+  return { env: { REDIS_URL: url, REDIS_SENTINEL: sentinel }, masters, isMaster, settled, stop };
 }
+
+/** Whether all replicas of a master have what was written, while nothing writes: they confirm it once a second. */
+const isReplicated = async ({ url }: PrivateServer) => {
+  const facts = await withClient(url, (client) => client.info('replication'));
+  const written = /master_repl_offset:(\d+)/.exec(facts)?.[1];
+  const replicas = [...facts.matchAll(/state=online,offset=(\d+)/g)];
+  return replicas.length > 0 && replicas.every(([, received]) => received === written);
+};
 
 /** Reads and counts under every key, until it is stopped. */
 function startUse(store: TextStore) {
@@ -105,6 +109,11 @@ describe.each([
     await servers.stop();
   });
 
+  const someMaster = async () => {
+    const [first] = await servers.masters();
+    if (!first) throw new Error('no master');
+    return first;
+  };
   const used = async (key: string) => Number(await store.get(`uses:${key}`));
 
   test('stores, reads and counts keys on any node', async () => {
@@ -125,7 +134,7 @@ describe.each([
     const count = store.counter({ name: 'once', points: 5, seconds: 60 });
     // Every connection is in use.
     await Promise.all(KEYS.map((key) => store.get(key)));
-    const master = await servers.master();
+    const master = await someMaster();
     const outcomes = await withClient(master.url, async (operator) => {
       master.pause();
       const counts = Promise.allSettled(KEYS.map(count));
@@ -151,8 +160,11 @@ describe.each([
     await Promise.all(KEYS.map((key) => store.set(key, key, { ttlMs: 600_000 })));
     const before = new Map(await Promise.all(KEYS.map(async (key) => [key, await used(key)] as const)));
     await servers.settled();
+    await until(async () => (await Promise.all((await servers.masters()).map(isReplicated))).every(Boolean), {
+      what: 'the replicas to have all keys',
+    });
     const load = startUse(store);
-    const master = await servers.master();
+    const master = await someMaster();
     await end(master);
     await until(() => load.seen.refusals.size > 0, { what: 'the failure' });
     await until(async () => !(await servers.isMaster(master)), { what: 'the failover' });

@@ -7,14 +7,13 @@ import { refused, relyingParty } from '../contract/rig/relying-party.ts';
 import { loggedIn, onStack } from '../contract/rig/scenario.ts';
 import { unlimited } from './load.ts';
 import { startRefreshes } from './refresh-load.ts';
-import { times } from './times.ts';
 
 /** Refreshes of tokens at two instances that are killed again and again. */
 
-const KILLS = times(12);
+const KILLS = 12;
 const USERS = 12;
 /** The access of these users ends amid the kills. */
-const ENDED = times(4);
+const ENDED = 4;
 
 onStack(
   'real',

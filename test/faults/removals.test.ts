@@ -8,11 +8,10 @@ import { remainsOf } from '../rig/observe/remains.ts';
 import { until } from '../rig/until.ts';
 import { inRounds, patient } from './in-rounds.ts';
 import { unlimited } from './load.ts';
-import { times } from './times.ts';
 
 /** Removals of deleted accounts by two instances, which are killed, or race with restores. */
 
-const CYCLES = times(12);
+const CYCLES = 12;
 const USERS_A_CYCLE = 3;
 const EVENTS = 2500;
 const ROUNDS = 60;

@@ -18,11 +18,10 @@ import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 import { AT_ONCE, allMailsSettled, inRounds, livesAt, patient, soon, statuses, tally } from './in-rounds.ts';
 import { unlimited } from './load.ts';
-import { times } from './times.ts';
 
 /** One race in many rounds at two instances, to find faults that occur once in a hundred times. */
-const ROUNDS = times(200);
-const SESSION_ROUNDS = times(500);
+const ROUNDS = 200;
+const SESSION_ROUNDS = 500;
 const HALF_A_LIFE_MS = 3.6 * 24 * 60 * 60_000;
 
 const provider = await startHostileProvider();

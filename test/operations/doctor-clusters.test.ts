@@ -454,7 +454,9 @@ describe('Redis Sentinel', () => {
         const undo = async () => {
           await inAll('CONFIG', 'SET', 'requirepass', '');
           // A replica whose handshake began before that was refused to tell its port, and would stay without one.
-          await Promise.all(rig.nodes.map(({ url }) => disconnect(url)));
+          const disconnectAll = () => Promise.all(rig.nodes.map(({ url }) => disconnect(url)));
+          // A Sentinel that begins a failover ends the connections of all clients, also of these.
+          await until(disconnectAll, { what: 'the end of all connections' });
           await allWell();
         };
         return { env: { ...env(), REDIS_URL: rig.url.replace('//', `//:${PASSWORD}@`) }, undo };
