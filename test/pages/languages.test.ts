@@ -230,7 +230,10 @@ describe('the language of a page', () => {
       await scenario().visit(async (page) => {
         await page.goto('/register');
         await picker(page).focus();
-        for (const each of ['ArrowDown', key, 'ArrowDown', 'Enter']) await page.keyboard.press(each);
+        await page.keyboard.press('ArrowDown');
+        await page.keyboard.press(key);
+        await page.locator('select:open').waitFor();
+        for (const each of ['ArrowDown', 'Enter']) await page.keyboard.press(each);
         await heading(page, 'Créez votre compte');
       });
     });
