@@ -94,6 +94,55 @@ onBothStorages((uploading, storage) => {
     expect(growth).toBeLessThan(400);
   });
 
+  test('past the bound of the queue: 503 with Retry-After, and the other images are converted', async () => {
+    const { session } = await uploader(uploading());
+    const bytes = emptyPng({ width: 4000, height: 5000, colorType: 2 });
+    const send = await sender(uploading(), { bytes });
+    const replies = await Promise.all(Array.from({ length: 100 }, () => send(session)));
+    const refused = replies.filter(({ status }) => status === 503);
+    expect(refused.length).toBeGreaterThan(0);
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(100 - refused.length);
+    for (const { body, headers } of refused) {
+      expect(body).toEqual({ code: 'SERVICE_UNAVAILABLE', message: expect.any(String), error: expect.any(String) });
+      expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+    }
+  });
+
+  test('images of one user do not delay another user’s images', async () => {
+    const [busy, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
+    const send = await sender(uploading(), { bytes: await photograph(4000, 3000, 70), contentType: 'image/jpeg' });
+    let answered = 0;
+    const flood = Array.from({ length: 24 }, async () => {
+      const { status } = await send(busy.session);
+      answered++;
+      return status;
+    });
+    await Promise.any(flood);
+    expect((await send(other.session)).status).toBe(200);
+    expect(answered).toBeLessThan(16);
+    expect(await Promise.all(flood)).toEqual(Array(24).fill(200));
+  });
+
+  test('when the conversion process is killed: 503 with Retry-After, and the next image is converted', async () => {
+    const { session } = await uploader(uploading());
+    const small = { bytes: await png() };
+    // It takes most of a second, so that the kill comes before its end on any machine.
+    const large = { bytes: emptyPng({ width: 6000, height: 4000, bitDepth: 16, colorType: 6 }) };
+    await sendImage(uploading(), session, small);
+    const [conversions = 0] = childrenOf(uploading().stack.services[0]?.pid ?? 0);
+    const before = cpuTime(conversions);
+    const reply = sendImage(uploading(), session, large);
+    await until(() => cpuTime(conversions) > before + 50, { every: 1 });
+    process.kill(conversions, 'SIGKILL');
+    const { status, body, headers } = await reply;
+    expect({ status, body }).toEqual({
+      status: 503,
+      body: { code: 'SERVICE_UNAVAILABLE', message: expect.any(String), error: expect.any(String) },
+    });
+    expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+    expect((await sendImage(uploading(), session, small)).status).toBe(200);
+  });
+
   // checks: 58
   test('an endless body is cut off at 5 MB and leaves nothing behind', async () => {
     const { id, session } = await uploader(uploading());
@@ -150,64 +199,6 @@ onBothStorages((uploading, storage) => {
     expect((await uploading().objects.keys()).filter((key) => key.startsWith('.unfinished/'))).toEqual([]);
   });
 }, asInProduction);
-
-/** Images wait before anything is stored: the storage does not matter. */
-describe('the queue of images', () => {
-  onStorage(
-    'S3',
-    (uploading) => {
-      test('past the bound of the queue: 503 with Retry-After, and the other images are converted', async () => {
-        const { session } = await uploader(uploading());
-        const bytes = emptyPng({ width: 4000, height: 5000, colorType: 2 });
-        const send = await sender(uploading(), { bytes });
-        const replies = await Promise.all(Array.from({ length: 100 }, () => send(session)));
-        const refused = replies.filter(({ status }) => status === 503);
-        expect(refused.length).toBeGreaterThan(0);
-        expect(replies.filter(({ status }) => status === 200)).toHaveLength(100 - refused.length);
-        for (const { body, headers } of refused) {
-          expect(body).toEqual({ code: 'SERVICE_UNAVAILABLE', message: expect.any(String), error: expect.any(String) });
-          expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
-        }
-      });
-
-      test('images of one user do not delay another user’s images', async () => {
-        const [busy, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
-        const send = await sender(uploading(), { bytes: await photograph(4000, 3000, 70), contentType: 'image/jpeg' });
-        let answered = 0;
-        const flood = Array.from({ length: 24 }, async () => {
-          const { status } = await send(busy.session);
-          answered++;
-          return status;
-        });
-        await Promise.any(flood);
-        expect((await send(other.session)).status).toBe(200);
-        expect(answered).toBeLessThan(16);
-        expect(await Promise.all(flood)).toEqual(Array(24).fill(200));
-      });
-
-      test('when the conversion process is killed: 503 with Retry-After, and the next image is converted', async () => {
-        const { session } = await uploader(uploading());
-        const small = { bytes: await png() };
-        // It takes most of a second, so that the kill comes before its end on any machine.
-        const large = { bytes: emptyPng({ width: 6000, height: 4000, bitDepth: 16, colorType: 6 }) };
-        await sendImage(uploading(), session, small);
-        const [conversions = 0] = childrenOf(uploading().stack.services[0]?.pid ?? 0);
-        const before = cpuTime(conversions);
-        const reply = sendImage(uploading(), session, large);
-        await until(() => cpuTime(conversions) > before + 50, { every: 1 });
-        process.kill(conversions, 'SIGKILL');
-        const { status, body, headers } = await reply;
-        expect({ status, body }).toEqual({
-          status: 503,
-          body: { code: 'SERVICE_UNAVAILABLE', message: expect.any(String), error: expect.any(String) },
-        });
-        expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
-        expect((await sendImage(uploading(), session, small)).status).toBe(200);
-      });
-    },
-    asInProduction,
-  );
-});
 
 describe('during a storage failure', () => {
   onStorage('S3', (uploading) => {
